@@ -1,0 +1,55 @@
+# Two commands do everything on a fresh machine (python3 with venv, make, gcc): `make demo` and `make test`.
+# Java, Maven, Go and Node are used where they are found; with MILLSTREAM_REQUIRE_ALL=1 their absence is a failure.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+FAST := not slow and not clients and not java
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo check lint test-fast test-all test bench soak reference clean
+
+help:  ## This list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(INSTALLED)  ## The environment in .venv, native module included
+
+# Again only when what is installed has changed.
+$(INSTALLED): pyproject.toml setup.py constraints.txt $(wildcard src/millstream/records/_walker.p*)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
+	touch $@
+
+demo: setup  ## The broker, a producer and a consumer, in a minute
+	$(BIN)/python examples/demo.py
+
+check: lint test-fast  ## Everything that is fast: under five minutes
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m millstream.reference --check
+
+test-fast: setup
+	$(PYTEST) -q -m "$(FAST)"
+
+test-all: setup
+	$(PYTEST) -q -m "not ($(FAST))"
+
+test: check test-all  ## Everything that CI runs: under forty minutes
+
+bench: setup  ## Ratios to Apache Kafka on this machine
+	$(BIN)/python -m bench
+
+soak: setup  ## The long runs: properties with 5,000 examples, fuzzing, crashes
+	HYPOTHESIS_PROFILE=soak $(PYTEST) -q -m "not clients and not java"
+
+reference: setup  ## Write docs/reference from the declarations
+	$(BIN)/python -m millstream.reference
+
+clean:  ## Remove what make has made
+	rm -rf $(VENV) build dist src/*.egg-info src/millstream/records/*.so .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

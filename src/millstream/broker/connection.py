@@ -1,0 +1,278 @@
+"""One client's connection: frames in, answers out, in the order of the requests.
+
+The hot path has no task and no future: a request is decoded, handled and answered inside the loop's read callback.
+A handler that must wait returns a `Deferred`; its place in the queue of answers is kept, and later requests go on.
+A coroutine handler holds back the connection's next requests until it has finished, as Kafka does for every request.
+
+Nothing here trusts the peer. Bytes that make no sense cost it the connection; a peer that does not read its answers is
+no longer read from; one that is silent for `connections.max.idle.ms` is let go.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import deque
+from struct import Struct
+from typing import TYPE_CHECKING, Any, cast
+
+from millstream.broker.dispatch import Context, Deferred
+from millstream.broker.requests import Call, UnservedRequest
+from millstream.protocol.errors import BrokerError, MalformedMessage
+from millstream.protocol.frame_reader import FrameReader
+from millstream.runtime.logs import Logger
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from millstream.broker.listeners import Listener
+    from millstream.protocol.varint import Buffer
+
+_LENGTH_AND_CORRELATION = Struct(">ii")
+_log = Logger("millstream.connection")
+
+
+class _Answer:
+    """A place in the queue of answers."""
+
+    __slots__ = ("call", "correlation_id", "deferred", "response")
+
+    def __init__(self, call: Call, correlation_id: int) -> None:
+        self.call = call
+        self.correlation_id = correlation_id
+        self.deferred: Deferred | None = None
+        self.response: Any = None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """The server's end of one client's connection."""
+
+    __slots__ = (
+        "_answers", "_closing", "_out", "_paused", "_reader", "_serving", "_task", "_unsent_answers_max", "_writable",
+        "broker", "last_heard_ms", "listener", "local_address", "peer_host", "principal", "transport",
+    )  # fmt: skip
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener = listener
+        self.broker = listener.broker
+        self.principal = "User:ANONYMOUS"
+        self.peer_host = ""
+        self.local_address = ("", 0)
+        self.last_heard_ms = 0
+        self._reader = FrameReader(listener.scratch, listener.frame_bytes_max)
+        self._answers: deque[_Answer] = deque()
+        self._unsent_answers_max = listener.unsent_answers_max
+        self._out: list[Buffer] = []
+        self._task: asyncio.Task[None] | None = None
+        self._paused = False
+        self._writable = True
+        self._serving = False
+        self._closing = False
+        self.transport = cast("asyncio.Transport", None)
+
+    # --- asyncio's callbacks
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+        peer = transport.get_extra_info("peername")
+        local = transport.get_extra_info("sockname")
+        self.peer_host = str(peer[0]) if isinstance(peer, tuple) else ""
+        self.local_address = (str(local[0]), int(local[1])) if isinstance(local, tuple) else ("", 0)
+        self.last_heard_ms = self.broker.ports.clock.monotonic_ms()
+        self.transport.set_write_buffer_limits(high=self.listener.unsent_bytes_max)
+        if not self.listener.admit(self):
+            self._closing = True
+            self.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._closing = True
+        self.listener.forget(self)
+        if self._task is not None:
+            self._task.cancel()
+        for answer in self._answers:
+            if answer.deferred is not None:
+                answer.deferred.abandon()
+        self._answers.clear()
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._reader.space()
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._reader.received(nbytes)
+        self.serve()
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._writable = False
+
+    def resume_writing(self) -> None:
+        self._writable = True
+        self.serve()
+
+    # --- serving
+
+    def serve(self) -> None:
+        """Handle every whole frame that has arrived, unless something makes this connection wait."""
+        if self._closing or self._serving or not self.broker.is_ready:
+            return
+        self._serving = True
+        reader = self._reader
+        self.last_heard_ms = self.broker.ports.clock.monotonic_ms()
+        try:
+            while self._task is None and self._writable and len(self._answers) < self._unsent_answers_max:
+                frame = reader.next_frame()
+                if frame is None:
+                    break
+                self._handle(frame)
+            reader.settle()
+        except (MalformedMessage, UnservedRequest) as refusal:
+            self.cut_off(str(refusal))
+            return
+        finally:
+            self._serving = False
+        self._flush()
+        self._pause_or_resume()
+
+    def _pause_or_resume(self) -> None:
+        must_pause = self._task is not None or not self._writable or len(self._answers) >= self._unsent_answers_max
+        if must_pause != self._paused and not self._closing:
+            self._paused = must_pause
+            if must_pause:
+                self.transport.pause_reading()
+            else:
+                self.transport.resume_reading()
+
+    def _handle(self, frame: memoryview) -> None:
+        call, correlation_id, client_id, position = self.listener.calls.find(frame)
+        self.broker.metrics.requests += 1
+        # Bytes behind the request are left alone, as Kafka does: librdkafka sends some after Metadata.
+        request, _ = call.decode(frame, position)
+        ctx = Context(self.broker, self, call.handling.api_key, call.version, client_id)
+        try:
+            outcome = call.handling.call(request, ctx)
+        except BrokerError as refusal:
+            # Handlers answer refusals in the response; one that gets here has no place in it.
+            raise UnservedRequest(f"{call.handling.name}: {refusal}") from refusal
+        except Exception as error:  # noqa: BLE001  # a bug of ours costs this connection, not the broker
+            self._blame_ourselves(call, error)
+            return
+        if outcome is None:
+            return
+        if type(outcome) is Deferred:
+            if not outcome.done:
+                self._wait_for(call, correlation_id, outcome)
+                return
+            outcome = outcome.response
+        elif inspect.iscoroutine(outcome):
+            self._run(call, correlation_id, outcome)
+            return
+        if self._answers:
+            answer = _Answer(call, correlation_id)
+            answer.response = outcome
+            self._answers.append(answer)
+        else:
+            self._try_to_send(call, correlation_id, outcome)
+
+    def _wait_for(self, call: Call, correlation_id: int, deferred: Deferred) -> None:
+        answer = _Answer(call, correlation_id)
+        answer.deferred = deferred
+        self._answers.append(answer)
+        deferred.when_done(self._answer_came)
+
+    def _answer_came(self) -> None:
+        self._send_ready()
+        self._flush()
+        if self._paused:
+            self.serve()
+
+    def _send_ready(self) -> None:
+        answers = self._answers
+        while answers:
+            answer = answers[0]
+            if answer.deferred is not None:
+                if not answer.deferred.done:
+                    return
+                answer.response = answer.deferred.response
+            elif answer.response is None:
+                return
+            answers.popleft()
+            if answer.response is not None:
+                self._try_to_send(answer.call, answer.correlation_id, answer.response)
+
+    def _run(self, call: Call, correlation_id: int, coroutine: Coroutine[Any, Any, Any]) -> None:
+        answer = _Answer(call, correlation_id)
+        self._answers.append(answer)
+
+        async def finish() -> None:
+            try:
+                answer.response = await coroutine
+            except BrokerError as refusal:
+                self._task = None
+                self.cut_off(f"{call.handling.name}: {refusal}")
+                return
+            except Exception as error:  # noqa: BLE001  # as in _handle
+                self._task = None
+                self._blame_ourselves(call, error)
+                return
+            self._task = None
+            self._send_ready()
+            self.serve()
+
+        self._task = asyncio.get_running_loop().create_task(finish())
+
+    def _try_to_send(self, call: Call, correlation_id: int, response: Any) -> None:
+        try:
+            self._send(call, correlation_id, response)
+        except Exception as error:  # noqa: BLE001  # as in _handle
+            self._blame_ourselves(call, error)
+
+    def _send(self, call: Call, correlation_id: int, response: Any) -> None:
+        out = bytearray(9 if call.tagged_response_header else 8)
+        pieces = call.encode(response, out)
+        length = len(out) - 4
+        if pieces is None:
+            self._out.append(out)
+        else:
+            # Record batches are not copied into the answer: they follow as pieces of their own.
+            for piece in pieces[1:]:
+                length += len(piece)
+            self._out += pieces
+        _LENGTH_AND_CORRELATION.pack_into(out, 0, length, correlation_id)
+
+    def _flush(self) -> None:
+        out = self._out
+        if out and not self._closing:
+            self._out = []
+            if len(out) == 1:
+                self.transport.write(out[0])
+            else:
+                self.transport.writelines(out)
+
+    # --- endings
+
+    def _blame_ourselves(self, call: Call, error: Exception) -> None:
+        _log.error("a handler failed", api=call.handling.name, version=call.version, exc_info=error)
+        self.broker.metrics.failed_handlers += 1
+        self.cut_off(f"{call.handling.name} failed inside the broker")
+
+    def cut_off(self, why: str) -> None:
+        if not self._closing:
+            self._flush()
+            _log.info("connection closed by the broker", peer=self.peer_host, listener=self.listener.name, why=why)
+            self.broker.metrics.connections_cut_off += 1
+            self.close()
+
+    def close(self) -> None:
+        """Let go of the peer; what was written before still goes out."""
+        if not self._closing:
+            self._closing = True
+            self.transport.close()
+
+    def release_idle_buffer(self) -> None:
+        self._reader.release_idle()
+
+    @property
+    def owned_bytes(self) -> int:
+        return self._reader.owned_bytes

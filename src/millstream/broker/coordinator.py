@@ -1,0 +1,185 @@
+"""A coordinator: shards of a replicated machine, one for each partition of its internal topic that is led here.
+
+Which shard is responsible for a name (a group, a transactional id) follows from Java's hash of the name, as in Kafka.
+A shard comes to life when this broker becomes the leader of its partition: the partition is replayed in slices, so that
+the loop is never held up for long, and requests hear COORDINATOR_LOAD_IN_PROGRESS until it is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import count
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from millstream.broker.dispatch import Deferred
+from millstream.broker.shard_loading import load_shard
+from millstream.protocol.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, NotCoordinator
+from millstream.runtime.logs import Logger
+from millstream.runtime.shard import Machine, Shard, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.broker.node import Node
+    from millstream.broker.partition import Partition
+    from millstream.protocol.apis import CoordinatorLog
+    from millstream.replicated import Decision, Token
+
+M = TypeVar("M", bound=Machine)
+
+_log = Logger("millstream.coordinator")
+
+
+class Coordinator(Generic[M]):
+    """All shards of one kind on this broker."""
+
+    def __init__(
+        self,
+        node: Node,
+        topic: str,
+        kind: CoordinatorLog,
+        make_machine: Callable[[int], M],
+        on_effect: Callable[[Shard[M], Any], None],
+    ) -> None:
+        self._node = node
+        self.topic = topic
+        self._kind = kind
+        self._make_machine = make_machine
+        self._on_effect = on_effect
+        self.shards: dict[int, Shard[M]] = {}
+        self._loading: dict[int, asyncio.Task[None]] = {}
+        self._tokens = count(1)
+        # Requests under way: how each is answered, and how it is refused.
+        self._requests: dict[Token, tuple[Deferred, Callable[[ErrorCode], Any]]] = {}
+
+    # --- which shard
+
+    def partition_of(self, name: str) -> int:
+        """The partition that is responsible for `name`; COORDINATOR_NOT_AVAILABLE until the topic exists."""
+        topic = self._node.image.topics.by_name.get(self.topic)
+        if topic is None:
+            raise CoordinatorNotAvailable
+        return java_hash(name) % len(topic.partitions)
+
+    def shard_of(self, name: str) -> Shard[M]:
+        shard = self.shards.get(self.partition_of(name))
+        if shard is None:
+            raise NotCoordinator
+        return shard
+
+    def active_shards(self) -> list[Shard[M]]:
+        """For requests that ask all of them (ListGroups); refused while one is loading."""
+        return [self.shards[index] for index in sorted(self.shards)]
+
+    # --- requests
+
+    def submit(
+        self, name: str, decide: Callable[[M, Token, int], Decision[Any]], *, refuse: Callable[[ErrorCode], Any]
+    ) -> Deferred:
+        """Let the shard of `name` decide; `refuse` makes the response for an error code."""
+        return self.submit_to(lambda: self.shard_of(name), decide, refuse=refuse)
+
+    def submit_to(
+        self,
+        find: Callable[[], Shard[M]],
+        decide: Callable[[M, Token, int], Decision[Any]],
+        *,
+        refuse: Callable[[ErrorCode], Any],
+    ) -> Deferred:
+        token = next(self._tokens)
+        deferred = Deferred(on_abandon=lambda: self._forget(token))
+        self._requests[token] = (deferred, refuse)
+        try:
+            find().submit(token, decide)
+        except BrokerError as refusal:
+            self._refuse(token, refusal.code)
+        return deferred
+
+    def _forget(self, token: Token) -> None:
+        self._requests.pop(token, None)
+
+    def _answer(self, token: Token, response: Any) -> None:
+        waiting = self._requests.pop(token, None)
+        if waiting is not None:
+            waiting[0].finish(response)
+
+    def _refuse(self, token: Token, code: ErrorCode) -> None:
+        waiting = self._requests.pop(token, None)
+        if waiting is not None:
+            deferred, refuse = waiting
+            deferred.finish(refuse(_for_clients(code)))
+
+    # --- following leadership
+
+    def elected(self, partition: Partition) -> None:
+        """This broker leads a partition of the topic, maybe in a new epoch: what it knew of it may be old."""
+        self.resigned(partition)
+        shard = Shard(
+            self._make_machine(partition.index),
+            partition,
+            self._node.ports.clock,
+            answer=self._answer,
+            on_effect=self._on_effect,
+            refuse=self._refuse,
+        )
+        self.shards[partition.index] = shard
+        if partition.log.end_offset == partition.log.start_offset:
+            shard.activate(partition.log.end_offset - 1)
+        else:
+            self._loading[partition.index] = asyncio.get_running_loop().create_task(self._load(shard, partition))
+
+    async def _load(self, shard: Shard[M], partition: Partition) -> None:
+        try:
+            last_offset = await load_shard(self._kind, shard.machine, partition.log)
+            if shard.stage is Stage.LOADING:
+                now_ms = self._node.ports.clock.wall_ms()
+                shard.activate(last_offset, shard.machine.loaded(now_ms))
+        except BrokerError as error:
+            _log.error(
+                "a coordinator cannot read its log", topic=self.topic, partition=partition.index, error=str(error)
+            )
+        finally:
+            self._loading.pop(partition.index, None)
+
+    def resigned(self, partition: Partition) -> None:
+        loading = self._loading.pop(partition.index, None)
+        if loading is not None:
+            loading.cancel()
+        shard = self.shards.pop(partition.index, None)
+        if shard is not None:
+            shard.close()
+
+    def close(self) -> None:
+        for task in list(self._loading.values()):
+            task.cancel()
+        for shard in self.shards.values():
+            shard.close()
+        self.shards.clear()
+
+
+def java_hash(text: str) -> int:
+    """Java's String.hashCode of the text, made positive as Kafka does."""
+    value = 0
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(encoded[::2], encoded[1::2], strict=True):
+        value = (value * 31 + (high << 8 | low)) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    # Kafka's Utils.abs: the smallest int has no positive twin and becomes 0.
+    return 0 if signed == -(1 << 31) else abs(signed)
+
+
+def _for_clients(code: ErrorCode) -> ErrorCode:
+    """What went wrong while writing, in words that clients of a coordinator understand (and retry by)."""
+    return _WRITE_ERRORS.get(code, code)
+
+
+_WRITE_ERRORS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}

@@ -1,0 +1,149 @@
+"""From a decoded request to its handler: the one table of what this broker serves.
+
+    @handles(CreateTopicsRequest, versions="2-7")
+    async def create_topics(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsResponse: ...
+
+ApiVersions is computed from this table, so what is not handled is not advertised. A handler is one of:
+
+- a coroutine function: runs as a task; the connection's next request starts when it has finished, as in Kafka;
+- a plain function that returns the response at once: no task, no future (the hot path);
+- a plain function that returns a `Deferred`: the answer comes later (a long poll, an append that waits for the high
+  watermark) while the connection's next requests already start; answers still leave in request order.
+
+A handler that returns None sends no answer (acks=0). A BrokerError that escapes a handler closes nothing: `refuse`
+turns it into the API's own error response where the handler declared how, otherwise the connection is closed.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from millstream.protocol.declare import Versions, declaration
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.broker.connection import Connection
+    from millstream.broker.node import Node
+    from millstream.protocol.declare import Message
+    from millstream.security.operations import Operation, ResourceType
+
+Handler = TypeVar("Handler", bound="Callable[..., Any]")
+
+
+@dataclass(frozen=True, slots=True)
+class Handling:
+    """One row of the table."""
+
+    api_key: int
+    name: str
+    request: type[Message]
+    served: Versions
+    advertised: Versions
+    call: Callable[..., Any]
+    on_broker: bool
+    on_controller: bool
+
+
+HANDLERS: dict[int, Handling] = {}
+
+
+def handles(request: type, *, versions: str, advertise_from: int | None = None) -> Callable[[Handler], Handler]:
+    """Register the function below as the handler of a request, in these versions."""
+    declared = declaration(request)
+    served = Versions.parse(versions)
+    if declared.api_key is None or served.first < declared.versions.first or served.last > declared.versions.last:
+        raise ValueError(f"{declared.name} declares versions {declared.versions}, not {versions}")
+    api_key = declared.api_key
+
+    def register(function: Handler) -> Handler:
+        if api_key in HANDLERS:
+            raise ValueError(f"{declared.name} has two handlers")
+        HANDLERS[api_key] = Handling(
+            api_key=api_key,
+            name=declared.name.removesuffix("Request"),
+            request=request,
+            served=served,
+            advertised=served if advertise_from is None else Versions(advertise_from, served.last),
+            call=function,
+            on_broker="broker" in declared.listeners,
+            on_controller="controller" in declared.listeners,
+        )
+        return function
+
+    return register
+
+
+def load_handlers() -> dict[int, Handling]:
+    """Import every module of `broker/handlers`, each of which registers what it handles."""
+    from millstream.broker import handlers
+
+    for module in pkgutil.iter_modules(handlers.__path__):
+        importlib.import_module(f"{handlers.__name__}.{module.name}")
+    return HANDLERS
+
+
+class Context:
+    """What a handler may know of the request it answers besides the request itself."""
+
+    __slots__ = ("api_key", "broker", "client_id", "connection", "version")
+
+    def __init__(self, broker: Node, connection: Connection, api_key: int, version: int, client_id: str | None) -> None:
+        self.broker = broker
+        self.connection = connection
+        self.api_key = api_key
+        self.version = version
+        self.client_id = client_id
+
+    @property
+    def principal(self) -> str:
+        return self.connection.principal
+
+    @property
+    def listener(self) -> str:
+        return self.connection.listener.name
+
+    @property
+    def from_controller_listener(self) -> bool:
+        return self.connection.listener.is_controller
+
+    @property
+    def local_address(self) -> tuple[str, int]:
+        """The address that the client dialled, as far as this end of the connection can tell."""
+        return self.connection.local_address
+
+    def allows(self, operation: Operation, resource_type: ResourceType, name: str | None) -> bool:
+        """Whether the authorizer lets this request's principal do that."""
+        return self.broker.authorizer.allows(self.principal, self.connection.peer_host, operation, resource_type, name)
+
+
+class Deferred:
+    """An answer that comes later. `finish` counts once; `abandon` says that nobody waits for it any more."""
+
+    __slots__ = ("_listener", "_on_abandon", "done", "response")
+
+    def __init__(self, on_abandon: Callable[[], None] | None = None) -> None:
+        self.done = False
+        self.response: Any = None
+        self._listener: Callable[[], None] | None = None
+        self._on_abandon = on_abandon
+
+    def finish(self, response: Any) -> None:
+        if self.done:
+            return
+        self.done = True
+        self.response = response
+        if self._listener is not None:
+            self._listener()
+
+    def when_done(self, listener: Callable[[], None]) -> None:
+        self._listener = listener
+
+    def abandon(self) -> None:
+        if not self.done:
+            self.done = True
+            if self._on_abandon is not None:
+                self._on_abandon()

@@ -1,0 +1,17 @@
+"""ElectLeaders: preferred and unclean elections by hand."""
+
+from __future__ import annotations
+
+from millstream.broker.dispatch import Context, handles
+from millstream.metadata.decide_elections import decide_elect_leaders
+from millstream.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from millstream.security.operations import needs_of
+
+(_ALTER,) = needs_of(ElectLeadersRequest)
+
+
+@handles(ElectLeadersRequest, versions="0-2")
+async def elect_leaders(request: ElectLeadersRequest, ctx: Context) -> ElectLeadersResponse:
+    if not _ALTER.granted(ctx.allows):
+        return ElectLeadersResponse(error_code=_ALTER.refusal, replica_election_results=[])
+    return await ctx.broker.controller.submit(lambda image, _: decide_elect_leaders(image, request))

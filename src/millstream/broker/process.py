@@ -1,0 +1,98 @@
+"""A broker as a process of its own: logs, signals, the one line that says it is ready, and an exit code.
+
+    ready: PLAINTEXT://127.0.0.1:9092 cluster=… node=1 data=/var/lib/millstream
+
+SIGTERM and SIGINT stop it cleanly; a second one gives up waiting. Logs go to stderr, one line per event: readable on a
+terminal, JSON where stderr is a file or a pipe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import sys
+from typing import TYPE_CHECKING, Any
+
+from millstream.broker.metrics_page import MetricsPage
+from millstream.broker.node import Node
+from millstream.broker.storage_format import StorageRefused
+from millstream.runtime.logs import Logger, write_to_stderr
+from millstream.runtime.loops import new_event_loop
+from millstream.runtime.real import RealPorts
+
+if TYPE_CHECKING:
+    from millstream.runtime.ports import Listening
+    from millstream.settings.loading import Loaded
+
+_log = Logger("millstream")
+
+
+def run(loaded: Loaded, *, metrics: tuple[str, int] | None = None) -> int:
+    """Run a broker until it is told to stop; the process's exit code."""
+    write_to_stderr()
+    for warning in loaded.warnings:
+        _log.warning(warning)
+    loop = new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        return loop.run_until_complete(_serve(loaded, metrics))
+    finally:
+        loop.close()
+
+
+async def _serve(loaded: Loaded, metrics: tuple[str, int] | None) -> int:
+    loop = asyncio.get_running_loop()
+    told_to_stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _on_signal, told_to_stop)
+    ports = RealPorts()
+    node = Node(loaded.settings, ports)
+    try:
+        await node.start()
+    except (StorageRefused, BlockingIOError, OSError) as refusal:
+        sys.stderr.write(f"millstream: {_explain(refusal)}\n")
+        return 1
+    page: Listening | None = None
+    if metrics is not None:
+        page = await ports.network.listen(lambda: MetricsPage(node), *metrics)
+    # What start-up made lives as long as the process: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+    _say_ready(node, page)
+    failed = await _stopped_or_failed(node, told_to_stop)
+    if page is not None:
+        page.close()
+    await node.stop()
+    return 1 if failed else 0
+
+
+def _on_signal(told_to_stop: asyncio.Event) -> None:
+    if told_to_stop.is_set():
+        # Asked twice: somebody is in a hurry. What is on disk is recovered at the next start.
+        raise SystemExit(1)
+    told_to_stop.set()
+
+
+async def _stopped_or_failed(node: Node, told_to_stop: asyncio.Event) -> bool:
+    told = asyncio.ensure_future(told_to_stop.wait())
+    waited_for: list[asyncio.Future[Any]] = [told, node.failed]
+    await asyncio.wait(waited_for, return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    return node.failed.done()
+
+
+def _say_ready(node: Node, page: Listening | None) -> None:
+    addresses = " ".join(f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners)
+    served = f" metrics=http://{page.host}:{page.port}/metrics" if page is not None else ""
+    data = ",".join(node.data_directories)
+    sys.stdout.write(f"ready: {addresses} cluster={node.cluster_id} node={node.node_id} data={data}{served}\n")
+    sys.stdout.flush()
+
+
+def _explain(refusal: BaseException) -> str:
+    if isinstance(refusal, BlockingIOError):
+        return f"{refusal.filename}: another process holds this directory; stop it first, or use another --data-dir."
+    if isinstance(refusal, OSError):
+        return f"{refusal.filename or ''}: {refusal.strerror or refusal}".lstrip(": ")
+    return str(refusal)

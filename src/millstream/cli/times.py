@@ -1,0 +1,29 @@
+"""Times as people write them on a command line."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from millstream.cli.declare import UsageError
+
+UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+
+
+def parse_time_ms(text: str, now_ms: int) -> int:
+    """Milliseconds since 1970; an ISO date or time (UTC unless it says otherwise); or `10m`: ten minutes ago."""
+    if text.isdecimal():
+        return int(text)
+    if text == "now":
+        return now_ms
+    ago = text.removesuffix(" ago").strip()
+    for unit in sorted(UNITS_MS, key=len, reverse=True):
+        number = ago.removesuffix(unit).strip()
+        if number != ago and number.isdecimal():
+            return now_ms - int(number) * UNITS_MS[unit]
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"{text!r} is not a time: write milliseconds, 2026-01-31T12:00:00Z, or 10m") from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return int(moment.timestamp() * 1000)

@@ -1,0 +1,183 @@
+"""A client's options under the names that librdkafka gave them (and Java's where they differ).
+
+People already have these in files and in their fingers, so the client takes a plain mapping of strings. An option
+that this client does not know is ignored with a warning in librdkafka's tools; here it is refused where it looks like
+security (ignoring `ssl.*` or `sasl.*` would connect less safely than asked) and listed in `unknown` otherwise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.client.errors import BadOption
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+DEFAULT_PORT = 9092
+
+# Java's spelling -> librdkafka's.
+SYNONYMS = {
+    "metadata.broker.list": "bootstrap.servers",
+    "sasl.mechanism": "sasl.mechanisms",
+    "request.timeout.ms": "socket.timeout.ms",
+    "default.api.timeout.ms": "api.timeout.ms",
+    "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
+    "ssl.truststore.location": "ssl.ca.location",
+}
+# Understood by producers and consumers that stand on the client, or without meaning here.
+HARMLESS_PREFIXES = ("ssl.truststore.type", "ssl.keystore.type", "ssl.protocol", "ssl.enabled.protocols")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where a broker listens."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    """How a connection is encrypted and whom it trusts."""
+
+    ca_location: str | None = None
+    certificate_location: str | None = None
+    key_location: str | None = None
+    key_password: str | None = None
+    verify_certificate: bool = True
+    verify_host: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class SaslOptions:
+    """Who the client says it is."""
+
+    mechanism: str
+    username: str
+    password: str
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """All options of a client, parsed."""
+
+    bootstrap: tuple[Address, ...]
+    client_id: str = "millstream"
+    tls: TlsOptions | None = None
+    sasl: SaslOptions | None = None
+    connect_timeout_ms: int = 10_000
+    request_timeout_ms: int = 30_000
+    api_timeout_ms: int = 60_000
+    retry_backoff_ms: int = 100
+    retry_backoff_ms_max: int = 1_000
+    metadata_age_ms_max: int = 300_000
+    response_bytes_max: int = 100_000_000
+    unknown: tuple[str, ...] = ()
+
+    @classmethod
+    def parse(cls, given: Mapping[str, str]) -> Options:
+        """Read options from strings; BadOption says which one makes no sense."""
+        left = {SYNONYMS.get(name, name): value for name, value in given.items()}
+
+        def integer(name: str, default: int) -> int:
+            text = left.pop(name, str(default))
+            try:
+                value = int(text)
+            except ValueError:
+                raise BadOption(f"{name} must be a whole number, not {text!r}") from None
+            if value < 0:
+                raise BadOption(f"{name} must not be negative, but is {value}")
+            return value
+
+        protocol = left.pop("security.protocol", "plaintext").lower()
+        if protocol not in PROTOCOLS:
+            raise BadOption(f"security.protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+        options = cls(
+            bootstrap=parse_addresses(left.pop("bootstrap.servers", "")),
+            client_id=left.pop("client.id", "millstream"),
+            tls=_parse_tls(left) if protocol.endswith("ssl") else None,
+            sasl=_parse_sasl(left) if protocol.startswith("sasl") else None,
+            connect_timeout_ms=integer("socket.connection.setup.timeout.ms", 10_000),
+            request_timeout_ms=integer("socket.timeout.ms", 30_000),
+            api_timeout_ms=integer("api.timeout.ms", 60_000),
+            retry_backoff_ms=integer("retry.backoff.ms", 100),
+            retry_backoff_ms_max=integer("retry.backoff.max.ms", 1_000),
+            metadata_age_ms_max=integer("metadata.max.age.ms", 300_000),
+            response_bytes_max=integer("receive.message.max.bytes", 100_000_000),
+            unknown=tuple(sorted(left)),
+        )
+        for name in options.unknown:
+            if name.startswith(("ssl.", "sasl.")) and not name.startswith(HARMLESS_PREFIXES):
+                hint = "" if protocol != "plaintext" else ", or security.protocol is missing"
+                raise BadOption(f"{name} is not understood by this client{hint}")
+        return options
+
+
+def parse_addresses(text: str) -> tuple[Address, ...]:
+    """`host:port,host:port`; the port is 9092 where it is left out, `[::1]:9092` is IPv6."""
+    addresses = tuple(parse_address(part.strip()) for part in text.split(",") if part.strip())
+    if not addresses:
+        raise BadOption("bootstrap.servers is empty: name at least one broker, such as localhost:9092")
+    return addresses
+
+
+def parse_address(text: str) -> Address:
+    # librdkafka and old tools allow a scheme in front: PLAINTEXT://host:port.
+    bare = text.rpartition("//")[2]
+    host, colon, port = bare.rpartition(":")
+    if not colon or bare.endswith("]") or (bare.count(":") > 1 and not bare.startswith("[")):
+        host, port = bare, str(DEFAULT_PORT)
+    host = host.strip("[]")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise BadOption(f"{text!r} is not a broker's address: write host:port")
+    return Address(host, int(port))
+
+
+def _boolean(name: str, text: str) -> bool:
+    if text.lower() not in ("true", "false"):
+        raise BadOption(f"{name} must be true or false, not {text!r}")
+    return text.lower() == "true"
+
+
+def _parse_tls(left: dict[str, str]) -> TlsOptions:
+    identification = left.pop("ssl.endpoint.identification.algorithm", "https").lower()
+    if identification not in ("https", "none", ""):
+        raise BadOption(f"ssl.endpoint.identification.algorithm must be https or none, not {identification!r}")
+    return TlsOptions(
+        ca_location=left.pop("ssl.ca.location", None),
+        certificate_location=left.pop("ssl.certificate.location", None),
+        key_location=left.pop("ssl.key.location", None),
+        key_password=left.pop("ssl.key.password", None),
+        verify_certificate=_boolean(
+            "enable.ssl.certificate.verification", left.pop("enable.ssl.certificate.verification", "true")
+        ),
+        verify_host=identification == "https",
+    )
+
+
+def _parse_sasl(left: dict[str, str]) -> SaslOptions:
+    mechanism = left.pop("sasl.mechanisms", "PLAIN").upper()
+    if mechanism not in MECHANISMS:
+        raise BadOption(f"sasl.mechanisms must be one of {', '.join(MECHANISMS)}, not {mechanism!r}")
+    username, password = left.pop("sasl.username", None), left.pop("sasl.password", None)
+    jaas = left.pop("sasl.jaas.config", None)
+    if jaas is not None and username is None:
+        username, password = _parse_jaas(jaas)
+    if username is None or password is None:
+        raise BadOption(f"sasl.username and sasl.password are needed for {mechanism}")
+    return SaslOptions(mechanism, username, password)
+
+
+def _parse_jaas(text: str) -> tuple[str | None, str | None]:
+    """Java's `org…PlainLoginModule required username="u" password="p";`"""
+    import re
+
+    found = dict(re.findall(r'(\w+)\s*=\s*"([^"]*)"', text))
+    return found.get("username"), found.get("password")

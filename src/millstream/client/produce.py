@@ -1,0 +1,221 @@
+"""Produce: whole record batches to the leaders of their partitions.
+
+`produce` sends batches that somebody encoded. A refusal that says "not written" is tried again at the new leader; a
+lost connection, where nobody knows, only if the batch carries a producer id, since only then the broker recognises
+the copy. So no record is ever doubled here. `Producer` encodes batches itself, idempotent unless told otherwise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.client.client import ANY, CoordinatorKind, CoordinatorOf
+from millstream.client.errors import ConnectionLost, Refusal, TimedOut, partition_subject, refuse
+from millstream.client.grouping import by_leader, by_topic
+from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
+from millstream.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millstream.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, read_header
+from millstream.records.building import encode_batch
+from millstream.records.codecs import Codec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from millstream.client.client import Client
+    from millstream.client.grouping import TopicPartition
+    from millstream.protocol.messages.produce import ProduceResponse
+
+    Buffer = bytes | bytearray | memoryview
+    NewRecord = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]], int]
+
+ALL_IN_SYNC = -1
+PRODUCE_TIMEOUT_MS = 30_000
+SEQUENCES = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Produced:
+    """Where a batch landed; all -1 with acks=0, and for a batch that the broker had already."""
+
+    base_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+
+
+NOWHERE = Produced(-1, -1, -1)
+
+
+async def produce(
+    client: Client,
+    batches: Mapping[TopicPartition, Buffer],
+    *,
+    acks: int = ALL_IN_SYNC,
+    timeout_ms: int | None = None,
+    transactional_id: str | None = None,
+) -> dict[TopicPartition, Produced]:
+    """Write one batch to each of these partitions; raises the first refusal that does not pass in time."""
+    pending = dict(batches)
+    produced: dict[TopicPartition, Produced] = {}
+
+    async def attempt() -> None:
+        leaders = await by_leader(client, pending)
+        outcomes = await asyncio.gather(
+            *(
+                _send(client, node, {place: pending[place] for place in places}, acks, transactional_id)
+                for node, places in leaders.items()
+            ),
+            return_exceptions=True,
+        )
+        failure: BaseException | None = None
+        for outcome in outcomes:
+            if isinstance(outcome, BaseException):
+                failure = failure or outcome
+                continue
+            for place, result in outcome.items():
+                if isinstance(result, Refusal):
+                    failure = failure or result
+                else:
+                    produced[place] = result
+                    pending.pop(place, None)
+        if failure is not None:
+            for topic in by_topic(pending):
+                client.metadata.forget(topic)
+            raise _unless_safe(failure, pending)
+
+    await client.retrying(attempt, timeout_ms=timeout_ms)
+    return {place: produced[place] for place in batches}
+
+
+def _unless_safe(failure: BaseException, pending: Mapping[TopicPartition, Buffer]) -> BaseException:
+    """A retriable failure stays retriable only if sending again cannot write the records twice."""
+    if isinstance(failure, ConnectionLost | TimedOut) and not all(
+        read_header(batch).has_producer for batch in pending.values()
+    ):
+        return _Unknown(f"{failure}; whether the records were written is unknown")
+    return failure
+
+
+class _Unknown(ConnectionLost):
+    """Not to be tried again."""
+
+    retriable = False
+
+
+async def _send(
+    client: Client,
+    node: int,
+    batches: Mapping[TopicPartition, Buffer],
+    acks: int,
+    transactional_id: str | None,
+) -> dict[TopicPartition, Produced | Refusal]:
+    topics = []
+    for name, indexes in by_topic(batches).items():
+        topic = await client.metadata.topic(name)
+        data = [PartitionProduceData(index=index, records=batches[name, index]) for index in indexes]
+        topics.append(TopicProduceData(name=name, topic_id=topic.id, partition_data=data))
+    has_ids = all(any(topic.topic_id) for topic in topics)
+    at_most = 32767 if has_ids else 12
+    request = ProduceRequest(
+        transactional_id=transactional_id, acks=acks, timeout_ms=PRODUCE_TIMEOUT_MS, topic_data=topics
+    )
+    if acks == 0:
+        connection = await client.connection(node)
+        await connection.send(request, connection.pick_version(ProduceRequest, at_most=at_most))
+        return dict.fromkeys(batches, NOWHERE)
+    response: ProduceResponse = await client.call(request, node=node, timeout_ms=PRODUCE_TIMEOUT_MS, at_most=at_most)
+    outcomes: dict[TopicPartition, Produced | Refusal] = {}
+    for answer in response.responses:
+        name = answer.name or client.metadata.name_of(answer.topic_id) or ""
+        for part in answer.partition_responses:
+            place = (name, part.index)
+            if part.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
+                outcomes[place] = NOWHERE
+            elif part.error_code:
+                said = part.record_errors[0].batch_index_error_message if part.record_errors else None
+                outcomes[place] = Refusal(
+                    part.error_code, said or part.error_message, subject=partition_subject(*place)
+                )
+            else:
+                outcomes[place] = Produced(part.base_offset, part.log_append_time_ms, part.log_start_offset)
+    return outcomes
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerId:
+    """What makes a producer's batches recognisable."""
+
+    id: int
+    epoch: int
+
+
+async def init_producer_id(
+    client: Client,
+    *,
+    transactional_id: str | None = None,
+    transaction_timeout_ms: int = 60_000,
+) -> ProducerId:
+    """A fresh producer id; with a transactional id its owner's, at a new epoch that fences the one before."""
+    node = ANY if transactional_id is None else CoordinatorOf(transactional_id, CoordinatorKind.TRANSACTION)
+    subject = "" if transactional_id is None else f"transactional id {transactional_id!r}"
+
+    async def attempt() -> ProducerId:
+        response: InitProducerIdResponse = await client.call(
+            InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=transaction_timeout_ms),
+            node=node,
+        )
+        refuse(response.error_code, subject=subject)
+        return ProducerId(response.producer_id, response.producer_epoch)
+
+    return await client.retrying(attempt)
+
+
+class Producer:
+    """Encodes records into batches and writes them, each partition in order."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        acks: int = ALL_IN_SYNC,
+        idempotent: bool = True,
+        codec: Codec = Codec.NONE,
+        timeout_ms: int | None = None,
+    ) -> None:
+        self._client = client
+        self._acks = acks
+        # Idempotence needs the answer of all in-sync replicas, as in Kafka.
+        self._idempotent = idempotent and acks == ALL_IN_SYNC
+        self._codec = codec
+        self._timeout_ms = timeout_ms
+        self._identity: asyncio.Task[ProducerId] | None = None
+        self._sequences: dict[TopicPartition, int] = {}
+        self._turns: dict[TopicPartition, asyncio.Lock] = {}
+
+    async def send(self, topic: str, partition: int, records: Sequence[NewRecord]) -> Produced:
+        """Write records (key, value, headers, timestamp in ms) as one batch."""
+        place = (topic, partition)
+        async with self._turns.setdefault(place, asyncio.Lock()):
+            identity, sequence = await self._identify(), self._sequences.get(place, 0)
+            batch = encode_batch(
+                records,
+                codec=self._codec,
+                producer_id=NO_PRODUCER_ID if identity is None else identity.id,
+                producer_epoch=NO_PRODUCER_EPOCH if identity is None else identity.epoch,
+                base_sequence=NO_SEQUENCE if identity is None else sequence,
+            )
+            produced = await produce(self._client, {place: batch}, acks=self._acks, timeout_ms=self._timeout_ms)
+            self._sequences[place] = (sequence + len(records)) % SEQUENCES
+            return produced[place]
+
+    async def _identify(self) -> ProducerId | None:
+        if not self._idempotent:
+            return None
+        if self._identity is None:
+            self._identity = asyncio.create_task(init_producer_id(self._client))
+        return await asyncio.shield(self._identity)

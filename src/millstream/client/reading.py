@@ -1,0 +1,54 @@
+"""Records out of fetched batches: what a reader sees of a partition from an offset on.
+
+Control batches are not shown, and neither are batches of aborted transactions when only committed records are wanted:
+the broker lists those transactions by producer and first offset, and an abort marker in the log ends each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.records.reading import control_record, decode_records, each_batch
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.client.fetch import Fetched
+    from millstream.records.batch import BatchHeader, Record
+
+ABORT = 0
+
+
+class Batch(NamedTuple):
+    """One data batch: its header and its records from the asked offset on."""
+
+    header: BatchHeader
+    records: list[Record]
+
+
+def batches_from(fetched: Fetched, offset: int, *, read_committed: bool = False) -> Iterator[Batch]:
+    """The batches with records from `offset` on."""
+    buffer = fetched.batches
+    aborted = sorted(fetched.aborted, key=lambda transaction: transaction.first_offset)
+    hidden: dict[int, bool] = {}
+    for position, header in each_batch(buffer):
+        if read_committed:
+            while aborted and aborted[0].first_offset <= header.last_offset:
+                hidden[aborted.pop(0).producer_id] = True
+        if header.is_control:
+            if read_committed and control_record(buffer, position).type == ABORT:
+                hidden.pop(header.producer_id, None)
+            continue
+        if header.next_offset <= offset or (header.is_transactional and header.producer_id in hidden):
+            continue
+        records = decode_records(buffer, position)
+        if header.base_offset < offset:
+            records = [record for record in records if record.offset >= offset]
+        yield Batch(header, records)
+
+
+def next_offset(fetched: Fetched, offset: int) -> int:
+    """Where to read on: after the last whole batch, whatever was in it."""
+    for _, header in each_batch(fetched.batches):
+        offset = max(offset, header.next_offset)
+    return offset

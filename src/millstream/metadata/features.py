@@ -1,0 +1,33 @@
+"""The features that this software knows, and the levels of each that it can work with.
+
+What a new directory finalizes is in `broker/storage_format.py`: only features whose APIs are handled. A directory that
+comes from Apache Kafka may have finalized more; such levels are kept, because clients may rely on them and
+Apache Kafka will look for them when it takes the directory back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from millstream.metadata.image import METADATA_VERSION, SupportedFeature
+from millstream.metadata.metadata_version import LEVEL_MAX, LEVEL_MIN
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+KRAFT_VERSION: Final = "kraft.version"
+
+SUPPORTED_FEATURES: Final[Mapping[str, SupportedFeature]] = {
+    "eligible.leader.replicas.version": SupportedFeature(0, 1),
+    KRAFT_VERSION: SupportedFeature(0, 1),
+    METADATA_VERSION: SupportedFeature(LEVEL_MIN, LEVEL_MAX),
+}
+
+
+def registered_features(finalized: Mapping[str, int]) -> dict[str, SupportedFeature]:
+    """What a node registers: what it supports, widened to the levels that its directory brought along."""
+    features = dict(SUPPORTED_FEATURES)
+    for name, level in finalized.items():
+        known = features.get(name, SupportedFeature(0, level))
+        features[name] = SupportedFeature(known.min_level, max(known.max_level, level))
+    return features

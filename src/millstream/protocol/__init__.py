@@ -1,0 +1,1 @@
+"""Bytes to messages and back: declarations, compiled codecs, frames, error codes. No sockets, no clocks."""

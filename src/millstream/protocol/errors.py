@@ -1,0 +1,235 @@
+"""The exceptions that carry an error code to a peer.
+
+A BrokerError is a refusal that the peer should hear: whoever raises it means the code and the sentence to reach the
+client. Bugs of ours are `assert`s; routine outcomes are return values.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from millstream.protocol.error_codes import ErrorCode
+
+__all__ = [
+    "BrokerError",
+    "ClusterAuthorizationFailed",
+    "CorruptMessage",
+    "ErrorCode",
+    "FeatureUpdateFailed",
+    "FencedLeaderEpoch",
+    "InconsistentTopicId",
+    "InvalidConfig",
+    "InvalidPartitions",
+    "InvalidProducerEpoch",
+    "InvalidRecord",
+    "InvalidReplicaAssignment",
+    "InvalidReplicationFactor",
+    "InvalidRequest",
+    "InvalidRequiredAcks",
+    "InvalidTimestamp",
+    "InvalidTopic",
+    "MalformedMessage",
+    "NotController",
+    "NotEnoughReplicas",
+    "NotLeader",
+    "OffsetOutOfRange",
+    "OutOfOrderSequence",
+    "PolicyViolation",
+    "RecordListTooLarge",
+    "RecordTooLarge",
+    "RequestTimedOut",
+    "ResourceNotFound",
+    "StorageError",
+    "TopicAuthorizationFailed",
+    "TopicDeletionDisabled",
+    "TopicExists",
+    "UnknownLeaderEpoch",
+    "UnknownProducerId",
+    "UnknownRecordType",
+    "UnknownTopicId",
+    "UnknownTopicOrPartition",
+    "UnsupportedCompression",
+    "UnsupportedForMessageFormat",
+    "UnsupportedVersion",
+]
+
+
+class BrokerError(Exception):
+    """A refusal that the peer should hear."""
+
+    code: ClassVar[ErrorCode] = ErrorCode.UNKNOWN_SERVER_ERROR
+
+    def __init_subclass__(cls, *, code: ErrorCode | None = None) -> None:
+        if code is not None:
+            cls.code = code
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or type(self).__doc__ or self.code.name)
+
+    @property
+    def message(self) -> str:
+        return str(self)
+
+
+class UnknownTopicOrPartition(BrokerError, code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
+    """The topic or partition does not exist on this server."""
+
+
+class UnknownTopicId(BrokerError, code=ErrorCode.UNKNOWN_TOPIC_ID):
+    """No topic has this id here."""
+
+
+class InconsistentTopicId(BrokerError, code=ErrorCode.INCONSISTENT_TOPIC_ID):
+    """The topic's id is not the one in the request."""
+
+
+class NotLeader(BrokerError, code=ErrorCode.NOT_LEADER_OR_FOLLOWER):
+    """The partition is led by another broker; the client refreshes its metadata."""
+
+
+class FencedLeaderEpoch(BrokerError, code=ErrorCode.FENCED_LEADER_EPOCH):
+    """The request's leader epoch is older than the partition's."""
+
+
+class UnknownLeaderEpoch(BrokerError, code=ErrorCode.UNKNOWN_LEADER_EPOCH):
+    """The request's leader epoch is newer than the one known here."""
+
+
+class OffsetOutOfRange(BrokerError, code=ErrorCode.OFFSET_OUT_OF_RANGE):
+    """The offset is outside of what the partition holds."""
+
+
+class CorruptMessage(BrokerError, code=ErrorCode.CORRUPT_MESSAGE):
+    """A record batch is corrupt."""
+
+
+class InvalidRecord(BrokerError, code=ErrorCode.INVALID_RECORD):
+    """A record breaks a rule of its topic."""
+
+
+class InvalidTimestamp(BrokerError, code=ErrorCode.INVALID_TIMESTAMP):
+    """A record timestamp is outside of the allowed range."""
+
+
+class RecordTooLarge(BrokerError, code=ErrorCode.MESSAGE_TOO_LARGE):
+    """A record batch is larger than the topic allows."""
+
+
+class RecordListTooLarge(BrokerError, code=ErrorCode.RECORD_LIST_TOO_LARGE):
+    """The record batches together are larger than a segment."""
+
+
+class UnsupportedForMessageFormat(BrokerError, code=ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT):
+    """The record format is too old."""
+
+
+class UnsupportedCompression(BrokerError, code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE):
+    """The compression is not supported here."""
+
+
+class OutOfOrderSequence(BrokerError, code=ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER):
+    """The producer's sequence number does not follow its last one."""
+
+
+class InvalidProducerEpoch(BrokerError, code=ErrorCode.INVALID_PRODUCER_EPOCH):
+    """A newer producer with the same id has taken over."""
+
+
+class UnknownProducerId(BrokerError, code=ErrorCode.UNKNOWN_PRODUCER_ID):
+    """The producer id is not known here."""
+
+
+class NotEnoughReplicas(BrokerError, code=ErrorCode.NOT_ENOUGH_REPLICAS):
+    """Fewer replicas are in sync than min.insync.replicas asks for."""
+
+
+class StorageError(BrokerError, code=ErrorCode.KAFKA_STORAGE_ERROR):
+    """The partition is offline: its disk failed."""
+
+
+class InvalidRequest(BrokerError, code=ErrorCode.INVALID_REQUEST):
+    """The request makes no sense."""
+
+
+class MalformedMessage(BrokerError, code=ErrorCode.INVALID_REQUEST):
+    """The bytes are not a message of the kind and version that they claim to be."""
+
+
+class UnknownRecordType(MalformedMessage):
+    """A record of Kafka's own logs has a type or version that is not known here: someone newer wrote it."""
+
+
+class InvalidTopic(BrokerError, code=ErrorCode.INVALID_TOPIC_EXCEPTION):
+    """The topic name is not allowed."""
+
+
+class TopicExists(BrokerError, code=ErrorCode.TOPIC_ALREADY_EXISTS):
+    """A topic of this name exists."""
+
+
+class InvalidPartitions(BrokerError, code=ErrorCode.INVALID_PARTITIONS):
+    """The number of partitions is not allowed."""
+
+
+class InvalidReplicationFactor(BrokerError, code=ErrorCode.INVALID_REPLICATION_FACTOR):
+    """The replication factor is not possible."""
+
+
+class InvalidReplicaAssignment(BrokerError, code=ErrorCode.INVALID_REPLICA_ASSIGNMENT):
+    """The replica assignment is not possible."""
+
+
+class InvalidConfig(BrokerError, code=ErrorCode.INVALID_CONFIG):
+    """The setting or its value is not allowed."""
+
+
+class PolicyViolation(BrokerError, code=ErrorCode.POLICY_VIOLATION):
+    """The request breaks a policy."""
+
+
+class InvalidRequiredAcks(BrokerError, code=ErrorCode.INVALID_REQUIRED_ACKS):
+    """acks must be 0, 1 or -1."""
+
+
+class UnsupportedVersion(BrokerError, code=ErrorCode.UNSUPPORTED_VERSION):
+    """The version of this API is not supported."""
+
+
+class TopicDeletionDisabled(BrokerError, code=ErrorCode.TOPIC_DELETION_DISABLED):
+    """delete.topic.enable is off."""
+
+
+class RequestTimedOut(BrokerError, code=ErrorCode.REQUEST_TIMED_OUT):
+    """The request was not finished in time."""
+
+
+class NotController(BrokerError, code=ErrorCode.NOT_CONTROLLER):
+    """Another node is the active controller."""
+
+
+class ClusterAuthorizationFailed(BrokerError, code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
+    """The principal may not do this on the cluster."""
+
+
+class TopicAuthorizationFailed(BrokerError, code=ErrorCode.TOPIC_AUTHORIZATION_FAILED):
+    """The principal may not do this on the topic."""
+
+
+class FeatureUpdateFailed(BrokerError, code=ErrorCode.FEATURE_UPDATE_FAILED):
+    """The feature level cannot be changed so."""
+
+
+class ResourceNotFound(BrokerError, code=ErrorCode.RESOURCE_NOT_FOUND):
+    """There is no such resource."""
+
+
+class CoordinatorLoading(BrokerError, code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS):
+    """The coordinator is reading its log and answers in a moment."""
+
+
+class NotCoordinator(BrokerError, code=ErrorCode.NOT_COORDINATOR):
+    """Another broker coordinates this; the client asks which."""
+
+
+class CoordinatorNotAvailable(BrokerError, code=ErrorCode.COORDINATOR_NOT_AVAILABLE):
+    """There is no coordinator for this at the moment."""

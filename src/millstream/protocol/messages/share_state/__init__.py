@@ -1,0 +1,1 @@
+"""The records of `__share_group_state`."""

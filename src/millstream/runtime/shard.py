@@ -1,0 +1,202 @@
+"""Drives one replicated machine on one partition: append -> apply -> commit -> answer, and its timers.
+
+A decision's records are appended and applied in the same call, so decisions never interleave; the answers wait until
+everything that the decision could have read is committed. With one replica in sync that is the case when the append
+returns, and the answer leaves without a task or a future.
+
+A shard is *loading* until it has replayed its partition (requests hear COORDINATOR_LOAD_IN_PROGRESS), then *active*;
+when this broker leads the partition no longer, everybody who waits hears NOT_COORDINATOR and its timers stop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+
+from millstream.protocol.coordinator_frame import encode_coordinator_key, encode_coordinator_value
+from millstream.protocol.errors import BrokerError, CoordinatorLoading, ErrorCode, NotCoordinator
+from millstream.records.building import encode_batch
+from millstream.replicated import Cancel, Decision, Schedule
+from millstream.runtime.logs import Logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
+    from millstream.replicated import Record, Token
+    from millstream.runtime.ports import Clock
+
+_log = Logger("millstream.shard")
+
+
+class Machine(Protocol):
+    """What a shard drives."""
+
+    def apply(self, key: Any, value: Any | None, *, transaction: tuple[int, int] | None, offset: int) -> None:
+        """The only writer of stored state; `value` is None for a tombstone."""
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
+        """A marker was written to the partition: what was applied with this transaction becomes real, or nothing."""
+
+    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
+        """The log was replayed: the timers that the state calls for."""
+
+    def on_timer(self, key: Hashable, now_ms: int) -> Decision[Any]: ...
+
+
+class Journal(Protocol):
+    """The partition underneath, as a shard sees it."""
+
+    def append_internal(self, batch: bytearray, now_ms: int) -> int:
+        """Append as the leader; the offset of the batch's last record. BrokerError if it cannot be written."""
+
+    def is_committed(self, last_offset: int) -> bool: ...
+    def when_committed(self, last_offset: int, listener: Callable[[], None]) -> None: ...
+
+
+M = TypeVar("M", bound=Machine)
+
+
+class Stage(Enum):
+    """The life of a shard."""
+
+    LOADING = "loading"
+    ACTIVE = "active"
+    CLOSED = "closed"
+
+
+class Shard(Generic[M]):
+    """One machine and its partition."""
+
+    def __init__(
+        self,
+        machine: M,
+        journal: Journal,
+        clock: Clock,
+        *,
+        answer: Callable[[Token, Any], None],
+        on_effect: Callable[[Shard[M], Any], None],
+        refuse: Callable[[Token, ErrorCode], None],
+    ) -> None:
+        self.machine = machine
+        self.stage = Stage.LOADING
+        self._journal = journal
+        self._clock = clock
+        self._answer = answer
+        self._refuse = refuse
+        self._on_effect = on_effect
+        self._last_offset = -1
+        self._timers: dict[Hashable, asyncio.TimerHandle] = {}
+        self._waiting: dict[Token, None] = {}
+
+    def activate(self, last_offset: int, timers: tuple[Schedule | Cancel, ...] = ()) -> None:
+        """The log has been replayed up to `last_offset`."""
+        self.stage = Stage.ACTIVE
+        self._last_offset = last_offset
+        self._set_timers(timers)
+
+    def submit(self, token: Token, decide: Callable[[M, Token, int], Decision[Any]]) -> None:
+        """Decide on a request. Its answer comes through `answer(token, response)`, at once or later.
+
+        A BrokerError of the decision is raised here: nothing was changed.
+        """
+        self._check_active()
+        decision = decide(self.machine, token, self._clock.wall_ms())
+        self._waiting[token] = None
+        self._carry_out(decision, token)
+
+    def run(self, decide: Callable[[M, int], Decision[Any]]) -> None:
+        """Carry out a decision that answers no request of its own."""
+        self._check_active()
+        self._carry_out(decide(self.machine, self._clock.wall_ms()), None)
+
+    def _check_active(self) -> None:
+        if self.stage is Stage.LOADING:
+            raise CoordinatorLoading
+        if self.stage is Stage.CLOSED:
+            raise NotCoordinator
+
+    def _carry_out(self, decision: Decision[Any], token: Token | None) -> None:
+        if decision.records:
+            try:
+                self._append(decision)
+            except BrokerError as failure:
+                if token is not None:
+                    self._waiting.pop(token, None)
+                if decision.undo is not None:
+                    self._carry_out(decision.undo(failure.code), None)
+                if token is not None:
+                    self._refuse(token, failure.code)
+                return
+        self._set_timers(decision.timers)
+        if self._journal.is_committed(self._last_offset):
+            self._speak(decision, token)
+        else:
+            self._journal.when_committed(self._last_offset, lambda: self._speak_if_committed(decision, token))
+
+    def _append(self, decision: Decision[Any]) -> None:
+        now_ms = self._clock.wall_ms()
+        producer_id, producer_epoch = decision.transaction or (-1, -1)
+        batch = encode_batch(
+            [_encoded(record, now_ms) for record in decision.records],
+            producer_id=producer_id,
+            producer_epoch=producer_epoch,
+            transactional=decision.transaction is not None,
+        )
+        self._last_offset = last = self._journal.append_internal(batch, now_ms)
+        offset = last - len(decision.records) + 1
+        for record in decision.records:
+            self.machine.apply(record.key, record.value, transaction=decision.transaction, offset=offset)
+            offset += 1
+
+    def _speak_if_committed(self, decision: Decision[Any], token: Token | None) -> None:
+        # The partition also calls when this broker stopped leading: `close` has refused everybody by then.
+        if self.stage is Stage.ACTIVE:
+            self._speak(decision, token)
+
+    def _speak(self, decision: Decision[Any], token: Token | None) -> None:
+        for reply in decision.replies:
+            self._waiting.pop(reply.token, None)
+            self._answer(reply.token, reply.response)
+        if token is not None and decision.response is not None:
+            self._waiting.pop(token, None)
+            self._answer(token, decision.response)
+        for effect in decision.effects:
+            self._on_effect(self, effect)
+
+    # --- timers
+
+    def _set_timers(self, timers: tuple[Schedule | Cancel, ...]) -> None:
+        for timer in timers:
+            known = self._timers.pop(timer.key, None)
+            if known is not None:
+                known.cancel()
+            if isinstance(timer, Schedule):
+                # The largest delay of the protocol is 2^31 ms; nothing overflows (KAFKA-13126).
+                self._timers[timer.key] = asyncio.get_running_loop().call_later(
+                    max(0, timer.delay_ms) / 1000, self._fire, timer.key
+                )
+
+    def _fire(self, key: Hashable) -> None:
+        self._timers.pop(key, None)
+        if self.stage is not Stage.ACTIVE:
+            return
+        try:
+            self._carry_out(self.machine.on_timer(key, self._clock.wall_ms()), None)
+        except BrokerError as error:
+            _log.warning("a timer's decision was refused", key=str(key), error=str(error))
+
+    def close(self) -> None:
+        """This broker does not coordinate these any more."""
+        self.stage = Stage.CLOSED
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+        waiting, self._waiting = self._waiting, {}
+        for token in waiting:
+            self._refuse(token, ErrorCode.NOT_COORDINATOR)
+
+
+def _encoded(record: Record, now_ms: int) -> tuple[bytes, bytes | None, tuple[()], int]:
+    value = None if record.value is None else encode_coordinator_value(record.value, record.version)
+    return encode_coordinator_key(record.key), value, (), now_ms

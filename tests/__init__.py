@@ -1,0 +1,1 @@
+"""Claims about Millstream. The folders mirror `src/millstream`."""

@@ -1,0 +1,78 @@
+"""The same questions to Apache Kafka and to Millstream, the same answers.
+
+What Apache Kafka 4.3.1 answers is kept in `kafka_answers.json`; a test with Java checks that it still holds. Where we
+answer otherwise on purpose, `ON_PURPOSE` says what and why. To record the answers anew:
+
+    RECORD_KAFKA_ANSWERS=1 pytest -m java tests/broker/handlers/test_answers_compared.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.broker.handlers.admin_conversations import ADMIN
+from tests.broker.handlers.conversations import Talk
+from tests.broker.handlers.data_conversations import DATA
+from tests.support.raw import RawClient
+
+from millstream.embedded import Broker
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.support.apache_kafka import ApacheKafka
+
+RECORDED = Path(__file__).with_name("kafka_answers.json")
+CONVERSATIONS = (*ADMIN, *DATA)
+by_name = pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda each: each.__name__)
+
+# (conversation, label) -> why our answer is another one.
+ON_PURPOSE: dict[tuple[str, str], str] = {}
+
+
+@pytest.fixture(scope="module")
+def embedded() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+def recorded(conversation: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(RECORDED.read_text())[conversation]
+    return found
+
+
+def plain(heard: dict[str, Any]) -> dict[str, Any]:
+    """As JSON would bring it back."""
+    again: dict[str, Any] = json.loads(json.dumps(heard))
+    return again
+
+
+@by_name
+def test_we_answer_as_apache_kafka_does(conversation, embedded: Broker):
+    with RawClient("127.0.0.1", embedded.port) as client:
+        talk = Talk(client, f"{conversation.__name__}-")
+        conversation(talk)
+    theirs, ours = recorded(conversation.__name__), plain(talk.heard)
+    differ = {label for label in theirs if ours.get(label) != theirs[label]}
+    on_purpose = {label for name, label in ON_PURPOSE if name == conversation.__name__}
+    unexpected = {label: (ours.get(label), theirs[label]) for label in theirs if label in differ - on_purpose}
+    assert unexpected == {}
+    assert on_purpose <= differ, "these are the same by now"
+    assert set(ours) == set(theirs)
+
+
+@pytest.mark.java
+@by_name
+def test_apache_kafka_answers_as_recorded(conversation, apache_kafka: ApacheKafka):
+    with RawClient("127.0.0.1", apache_kafka.port) as client:
+        talk = Talk(client, f"{conversation.__name__}-")
+        conversation(talk)
+    if os.environ.get("RECORD_KAFKA_ANSWERS"):
+        known = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
+        known[conversation.__name__] = talk.heard
+        RECORDED.write_text(json.dumps(known, indent=0, sort_keys=True, ensure_ascii=False) + "\n")
+    assert plain(talk.heard) == recorded(conversation.__name__)

@@ -1,0 +1,66 @@
+"""Options are librdkafka's, and what cannot be honoured is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.client.errors import BadOption
+from millstream.client.options import Address, Options, SaslOptions, parse_addresses
+
+
+@pytest.mark.parametrize(
+    ("text", "addresses"),
+    [
+        ("localhost:9092", [Address("localhost", 9092)]),
+        ("a:1, b:2 ,", [Address("a", 1), Address("b", 2)]),
+        ("broker", [Address("broker", 9092)]),
+        ("[::1]:19092", [Address("::1", 19092)]),
+        ("[fe80::1]", [Address("fe80::1", 9092)]),
+        ("::1", [Address("::1", 9092)]),
+        ("PLAINTEXT://kafka:9093", [Address("kafka", 9093)]),
+    ],
+)
+def test_addresses_are_read_as_people_write_them(text: str, addresses: list[Address]) -> None:
+    assert list(parse_addresses(text)) == addresses
+
+
+@pytest.mark.parametrize("text", ["", " , ", "host:", "host:port", "host:70000", ":9092"])
+def test_an_address_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(BadOption):
+        parse_addresses(text)
+
+
+def test_a_login_is_read_by_librdkafkas_and_by_javas_names() -> None:
+    base = {"bootstrap.servers": "x:1", "security.protocol": "SASL_PLAINTEXT"}
+    expected = SaslOptions("SCRAM-SHA-512", "ada", "lovelace")
+    by_librdkafka = {"sasl.mechanisms": "SCRAM-SHA-512", "sasl.username": "ada", "sasl.password": "lovelace"}
+    by_java = {
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": 'org.apache.kafka…ScramLoginModule required username="ada" password="lovelace";',
+    }
+    assert Options.parse(base | by_librdkafka).sasl == expected
+    assert Options.parse(base | by_java).sasl == expected
+
+
+@pytest.mark.parametrize(
+    ("options", "about"),
+    [
+        ({"security.protocol": "tls"}, "security.protocol"),
+        ({"ssl.ca.location": "/ca.pem"}, "security.protocol is missing"),
+        ({"security.protocol": "sasl_ssl", "sasl.mechanisms": "GSSAPI"}, "sasl.mechanisms"),
+        ({"security.protocol": "sasl_ssl", "sasl.username": "ada"}, "sasl.password"),
+        ({"security.protocol": "ssl", "ssl.crl.location": "/crl"}, "ssl.crl.location"),
+        ({"security.protocol": "ssl", "enable.ssl.certificate.verification": "no"}, "true or false"),
+        ({"socket.timeout.ms": "soon"}, "whole number"),
+        ({"socket.timeout.ms": "-1"}, "negative"),
+    ],
+)
+def test_what_makes_no_sense_or_would_be_less_safe_is_refused(options: dict[str, str], about: str) -> None:
+    with pytest.raises(BadOption, match=about):
+        Options.parse({"bootstrap.servers": "x:1"} | options)
+
+
+def test_an_unknown_option_that_is_harmless_is_only_listed() -> None:
+    assert Options.parse({"bootstrap.servers": "x:1", "statistics.interval.ms": "5"}).unknown == (
+        "statistics.interval.ms",
+    )

@@ -1,0 +1,139 @@
+"""Transactions as a log sees them: the last stable offset, markers, and the index of what was aborted."""
+
+from __future__ import annotations
+
+import pytest
+
+from millstream.log.log import Log, Origin
+from millstream.log.producers import CoordinatorFenced, InvalidTransactionState
+from millstream.protocol.errors import InvalidProducerEpoch
+from millstream.records.building import end_transaction_marker
+from tests.log.making import FOLDER, NOW_MS, batch, commit, fill, lossy_disk, open_log
+
+
+def write(log: Log, producer_id: int, sequence: int, count: int = 1, epoch: int = 0) -> None:
+    made = batch(count, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, transactional=True)
+    log.append_as_leader(made, 0, NOW_MS)
+    commit(log)
+
+
+def end(log: Log, producer_id: int, *, abort: bool = False, epoch: int = 0, coordinator_epoch: int = 0) -> None:
+    marker = end_transaction_marker(
+        commit=not abort,
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        coordinator_epoch=coordinator_epoch,
+        timestamp=NOW_MS,
+    )
+    log.append_as_leader(marker, 0, NOW_MS, origin=Origin.COORDINATOR)
+
+
+def test_readers_of_committed_records_wait_for_the_oldest_open_transaction() -> None:
+    log = open_log(lossy_disk())
+    fill(log, 1)
+    write(log, 1, 0)
+    write(log, 2, 0)
+    assert log.last_stable_offset == 3
+    end(log, 1)
+    commit(log)
+    assert log.last_stable_offset == 4
+    end(log, 2)
+    assert log.last_stable_offset == 4, "the marker is not committed yet"
+    commit(log)
+    assert log.last_stable_offset == log.end_offset == 7
+
+
+def test_the_stable_offset_never_passes_the_high_watermark() -> None:
+    log = open_log(lossy_disk())
+    write(log, 1, 0)
+    fill(log, 1)
+    assert log.last_stable_offset == 0
+    log.high_watermark = 0
+    assert log.last_stable_offset == 0
+
+
+@pytest.mark.parametrize("restart", [None, "clean", "kill"])
+def test_aborted_transactions_are_listed_in_offset_order(restart: str | None) -> None:
+    disk = lossy_disk()
+    log = open_log(disk, segment_bytes=400)
+    write(log, 1, 0, 2)  # 0-1
+    write(log, 2, 0, 2)  # 2-3
+    write(log, 3, 0, 2)  # 4-5
+    end(log, 2, abort=True)  # 6
+    end(log, 3)  # 7
+    write(log, 2, 2, 2)  # 8-9
+    end(log, 1, abort=True)  # 10
+    fill(log, 3)  # 11-19
+    end(log, 2, abort=True)  # 20
+    commit(log)
+    assert len(log.segments) > 2
+    if restart == "clean":
+        log.close()
+    if restart:
+        log = open_log(disk, segment_bytes=400, clean=restart == "clean")
+        commit(log)
+    assert log.aborted_transactions(0, 21) == [(1, 0), (2, 2), (2, 8)]
+    assert log.aborted_transactions(0, 5) == [(1, 0), (2, 2)]
+    assert log.aborted_transactions(7, 21) == [(1, 0), (2, 8)]
+    assert log.aborted_transactions(11, 21) == [(2, 8)]
+    assert log.aborted_transactions(21, 21) == []
+    assert log.last_stable_offset == 21
+
+
+def test_an_open_transaction_is_still_open_after_any_restart() -> None:
+    disk = lossy_disk()
+    log = open_log(disk, segment_bytes=300)
+    fill(log, 3)
+    write(log, 1, 0)
+    fill(log, 3)
+    for clean in (True, False):
+        if clean:
+            log.close()
+        log = open_log(disk, segment_bytes=300, clean=clean)
+        commit(log)
+        assert log.last_stable_offset == 9
+
+
+def test_truncation_forgets_markers_and_reopens_transactions() -> None:
+    disk = lossy_disk()
+    log = open_log(disk)
+    write(log, 1, 0)
+    end(log, 1, abort=True)
+    commit(log)
+    log.truncate_to(1, NOW_MS)
+    assert log.last_stable_offset == 0
+    assert log.aborted_transactions(0, 1) == []
+    assert not disk.exists(f"{FOLDER}/00000000000000000000.txnindex")
+    end(log, 1)
+    commit(log)
+    assert log.aborted_transactions(0, 2) == []
+    assert log.last_stable_offset == 2
+
+
+def test_writes_outside_of_an_open_transaction_are_refused() -> None:
+    log = open_log(lossy_disk())
+    write(log, 1, 0)
+    with pytest.raises(InvalidTransactionState):
+        log.append_as_leader(batch(producer_id=1, producer_epoch=0, base_sequence=1), 0, NOW_MS)
+
+
+def test_markers_are_fenced_by_producer_and_coordinator() -> None:
+    log = open_log(lossy_disk())
+    write(log, 1, 0, epoch=5)
+    with pytest.raises(InvalidProducerEpoch):
+        end(log, 1, epoch=4)
+    end(log, 1, epoch=6, coordinator_epoch=3)
+    with pytest.raises(CoordinatorFenced):
+        end(log, 1, epoch=6, coordinator_epoch=2)
+    with pytest.raises(InvalidProducerEpoch):
+        write(log, 1, 1, epoch=5)
+    write(log, 1, 0, epoch=6)
+
+
+def test_a_marker_of_an_empty_transaction_leaves_no_trace_in_the_index() -> None:
+    disk = lossy_disk()
+    log = open_log(disk)
+    end(log, 1, abort=True)
+    commit(log)
+    assert log.last_stable_offset == 1
+    assert not disk.exists(f"{FOLDER}/00000000000000000000.txnindex")

@@ -1,0 +1,89 @@
+"""UpdateFeatures: all or nothing, supported by everyone, and never a downgrade that loses records."""
+
+from __future__ import annotations
+
+import pytest
+from tests.metadata.clusters import after, cluster
+
+from millstream.metadata.decide_features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, decide_update_features
+from millstream.metadata.features import SUPPORTED_FEATURES
+from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+ELR = "eligible.leader.replicas.version"
+
+
+def update(*updates, level=29, validate_only=False, kraft_version=1):
+    request = UpdateFeaturesRequest(
+        feature_updates=[
+            FeatureUpdateKey(feature=feature, max_version_level=wanted, upgrade_type=how)
+            for feature, wanted, how in updates
+        ],
+        validate_only=validate_only,
+    )
+    image = cluster(level=level)
+    decision = decide_update_features(
+        image, request, supported=SUPPORTED_FEATURES, node_id=1, kraft_version=kraft_version, min_insync_replicas=2
+    )
+    return image, decision
+
+
+def test_an_upgrade_is_finalized():
+    image, decision = update(("metadata.version", 30, UPGRADE))
+    assert after(image, decision).metadata_version == 30
+    assert [result.feature for result in decision.response.results] == ["metadata.version"]
+
+
+def test_the_level_it_has_already_needs_no_record():
+    _, decision = update(("metadata.version", 29, UPGRADE), ("kraft.version", 1, UPGRADE))
+    assert decision.response.error_code == ErrorCode.NONE
+    assert decision.records == ()
+
+
+def test_validate_only_finalizes_nothing():
+    _, decision = update(("metadata.version", 30, UPGRADE), validate_only=True)
+    assert decision.response.error_code == ErrorCode.NONE
+    assert decision.records == ()
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        ("no.such.feature", 1, UPGRADE),
+        ("metadata.version", 31, UPGRADE),
+        ("metadata.version", 6, UNSAFE_DOWNGRADE),
+        ("metadata.version", 28, UPGRADE),
+        ("metadata.version", 22, SAFE_DOWNGRADE),
+        ("metadata.version", 22, UNSAFE_DOWNGRADE),
+        ("metadata.version", 30, SAFE_DOWNGRADE),
+        ("metadata.version", 30, 0),
+        (ELR, -1, SAFE_DOWNGRADE),
+        (ELR, 2, UPGRADE),
+        ("kraft.version", 0, SAFE_DOWNGRADE),
+    ],
+)
+def test_one_refusal_refuses_all(refused):
+    _, decision = update((ELR, 1, UPGRADE), refused)
+    assert decision.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert decision.response.error_message
+    assert decision.response.results == []
+    assert decision.records == ()
+
+
+def test_a_downgrade_between_levels_with_the_same_records_is_safe():
+    image, decision = update(("metadata.version", 24, SAFE_DOWNGRADE))
+    assert after(image, decision).metadata_version == 24
+
+
+def test_eligible_leaders_bring_a_common_minimum_along():
+    image, decision = update((ELR, 1, UPGRADE))
+    now = after(image, decision)
+    assert now.features[ELR] == 1
+    assert now.config(4, "") == {"min.insync.replicas": "2"}
+
+
+def test_eligible_leaders_need_a_metadata_version_that_stores_them():
+    _, decision = update((ELR, 1, UPGRADE), level=22)
+    assert decision.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    _, decision = update((ELR, 1, UPGRADE), ("metadata.version", 23, UPGRADE), level=22)
+    assert decision.response.error_code == ErrorCode.NONE

@@ -1,0 +1,1 @@
+"""What tests and benchmarks stand on: real brokers as processes, toolchains, a raw protocol client."""
