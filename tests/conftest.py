@@ -21,6 +21,7 @@ from tests.support.millstream_process import MillstreamProcess
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
     from tests.support.running import RunningBroker
 
@@ -50,10 +51,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "broker" in metafunc.fixturenames:
-        against = metafunc.config.getoption("--against")
-        names = ["apache-kafka", "millstream"] if against == "both" else [against]
-        metafunc.parametrize("broker", names, indirect=True, scope="session")
+    against = metafunc.config.getoption("--against")
+    names = ["apache-kafka", "millstream"] if against == "both" else [against]
+    for fixture, scope in (("broker", "session"), ("own_broker", "function")):
+        if fixture in metafunc.fixturenames:
+            metafunc.parametrize(fixture, names, indirect=True, scope=scope)
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +103,20 @@ def _running(name: str, request: pytest.FixtureRequest) -> RunningBroker:
 def broker(request: pytest.FixtureRequest) -> RunningBroker:
     """The broker that `--against` names."""
     return _running(request.param, request)
+
+
+@pytest.fixture
+def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ApacheKafka | MillstreamProcess]:
+    """A running broker of the kind that `--against` names, for tests that stop or kill it."""
+    made: ApacheKafka | MillstreamProcess
+    if request.param == "millstream":
+        made = MillstreamProcess(tmp_path, controller_listener=True)
+    else:
+        made = ApacheKafka(tmp_path)
+        made.format()
+    with made:
+        made.start()
+        yield made
 
 
 @pytest.fixture(scope="session", params=["apache-kafka", "millstream"])

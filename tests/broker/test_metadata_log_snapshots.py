@@ -99,6 +99,7 @@ def test_retention_keeps_the_newest_snapshot_and_the_log_behind_it(tmp_path: Pat
         assert node.log.log.start_offset == kept[0].end_offset
         segments = sorted(path.name for path in (tmp_path / METADATA_DIRECTORY).glob("*.log"))
         assert 1 <= len(segments) <= 2
+        assert not list((tmp_path / METADATA_DIRECTORY).glob("*.deleted"))
         async with running_node(tmp_path) as node:
             assert node.image.configs == before.configs
 

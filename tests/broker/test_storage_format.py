@@ -13,6 +13,7 @@ from millstream.broker.metadata_replay import METADATA_DIRECTORY, read_metadata
 from millstream.broker.storage_format import (
     StorageLayout,
     StorageRefused,
+    check_voters,
     format_storage,
     load_storage,
     open_storage,
@@ -20,7 +21,7 @@ from millstream.broker.storage_format import (
 from millstream.metadata.decision import Decision
 from millstream.metadata.record_types import AccessControlEntryRecord, FeatureLevelRecord
 from millstream.protocol.uuid import Uuid
-from millstream.quorum.voters import VoterEndpoint
+from millstream.quorum.voters import Voter, VoterEndpoint, VoterSet
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -194,6 +195,23 @@ def test_a_newer_metadata_version_is_not_opened(tmp_path: Path) -> None:
                 pass
 
     run(scenario())
+
+
+def test_a_voter_whose_disk_was_replaced_is_refused(tmp_path: Path) -> None:
+    async def start() -> None:
+        async with running_node(tmp_path):
+            pass
+
+    run(start())
+    properties = tmp_path / "meta.properties"
+    properties.write_bytes(MetaProperties("c", 1, Uuid(b"n" * 16)).encode())
+    with pytest.raises(StorageRefused, match="another directory"):
+        run(start())
+
+
+def test_a_quorum_of_several_is_refused() -> None:
+    with pytest.raises(StorageRefused, match=r"other voters as well \(2, 3\)"):
+        check_voters(VoterSet((Voter(1), Voter(2), Voter(3))), 1, Uuid(b"n" * 16))
 
 
 def test_levels_found_in_a_directory_are_kept(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.clients.reference import Reference
 from tests.support.apache_kafka import dump_log_segments, java_command, run_tool
 from tests.support.batches import Record
 from tests.support.waiting import wait_until
@@ -22,7 +23,6 @@ from tests.support.waiting import wait_until
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.clients.reference import Reference
     from tests.support.running import RunningBroker
 
 pytestmark = [pytest.mark.clients, pytest.mark.java, pytest.mark.slow]
@@ -243,21 +243,29 @@ def test_replicas_are_verified(broker: RunningBroker, topic: str, reference: Ref
             tool.kill()
 
 
-def test_the_tools_read_the_brokers_files(broker: RunningBroker, topic: str, reference: Reference) -> None:
+def test_the_tools_read_the_files_of_a_stopped_broker(own_broker: RunningBroker, fresh_name: str) -> None:
+    reference = Reference(own_broker.bootstrap_servers)
+    reference.create_topic(fresh_name, configs={"segment.bytes": "1048576"})
+    # Random bytes, so that every batch is larger than the interval between two index entries.
+    now_ms = int(time.time() * 1000)
+    records = [Record(random.Random(n).randbytes(3000), b"key", (("h", b"x"),), now_ms + n) for n in range(25)]
     for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
-        # Random bytes, so that every batch is larger than the interval between two index entries.
-        now_ms = int(time.time() * 1000)
-        records = [Record(random.Random(n).randbytes(400), b"key", (("h", b"x"),), now_ms + n) for n in range(30)]
-        reference.produce(topic, records, codec=codec, idempotent=True)
-    folder = broker.data_directory / f"{topic}-0"
-    segment = folder / "00000000000000000000.log"
-    dumped = dump_log_segments([segment], "--deep-iteration", "--print-data-log")
+        for _ in range(8):
+            reference.produce(fresh_name, records, codec=codec, idempotent=True)
+    own_broker.stop()
+    folder = own_broker.data_directory / f"{fresh_name}-0"
+    segments = sorted(folder.glob("*.log"))
+    assert len(segments) >= 3
+    dumped = dump_log_segments(segments, "--deep-iteration", "--print-data-log")
     assert dumped.returncode == 0, dumped.stderr
-    assert len(re.findall(r"^\| offset: ", dumped.stdout, re.MULTILINE)) == 150
+    assert len(re.findall(r"^\| offset: ", dumped.stdout, re.MULTILINE)) == 1000
     assert "isvalid: false" not in dumped.stdout
-    for index in (segment.with_suffix(".index"), segment.with_suffix(".timeindex")):
-        sane = dump_log_segments([index], "--index-sanity-check")
+    indexes = [segment.with_suffix(suffix) for segment in segments for suffix in (".index", ".timeindex")]
+    sane = dump_log_segments(indexes, "--index-sanity-check")
+    for index in indexes:
         assert f"{index} passed sanity check." in sane.stdout, sane.stdout + sane.stderr
+    snapshots = dump_log_segments(sorted(folder.glob("*.snapshot")))
+    assert snapshots.returncode == 0, snapshots.stderr
 
 
 def test_the_tools_read_the_metadata_log(broker: RunningBroker, topic: str) -> None:

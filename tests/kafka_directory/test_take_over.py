@@ -11,7 +11,7 @@ import sys
 from typing import TYPE_CHECKING, Literal
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from millstream.broker.metadata_replay import METADATA_DIRECTORY
@@ -19,6 +19,7 @@ from tests.support.apache_kafka import ApacheKafka, Voters, dump_log_segments
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.ports import free_ports
 from tests.support.requirements import PROJECT_ROOT
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -76,8 +77,19 @@ def read(broker: RunningBroker) -> list[list[Record]]:
         consumer.close()
 
 
+def _ends(consumer: Consumer, partition: int) -> tuple[int, int] | None:
+    """First and next offset. Apache Kafka listens before it leads, and this call does not try again by itself."""
+    try:
+        ends: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+    except KafkaException as refusal:
+        if not refusal.args[0].retriable() and refusal.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+            raise
+        return None
+    return ends
+
+
 def _read_partition(consumer: Consumer, partition: int) -> list[Record]:
-    low, high = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+    low, high = wait_until(lambda: _ends(consumer, partition), "the partition's leader", within_s=30, every_s=0.1)
     consumer.assign([TopicPartition(TOPIC, partition, low)])
     records: list[Record] = []
     while not records or records[-1][0] < high - 1:
@@ -105,17 +117,20 @@ def end(broker: RunningBroker, how: str) -> None:
     broker.stop() if how == "stop" else broker.kill()
 
 
-def no_file_is_complained_about(data: Path) -> None:
+def no_file_is_complained_about(data: Path, *, after: str) -> None:
     metadata = data / METADATA_DIRECTORY
     partitions = sorted(data.glob(f"{TOPIC}-*/*.log"))
     snapshots_and_log = sorted((*metadata.glob("*.log"), *metadata.glob("*.checkpoint")))
-    indexes = sorted((*data.glob("*/*.index"), *data.glob("*/*.timeindex")))
+    # Whoever comes after a kill rebuilds the indexes; what lies there until then means nothing to either broker.
+    indexes = sorted((*data.glob("*/*.index"), *data.glob("*/*.timeindex"))) if after == "stop" else []
     assert len(partitions) >= PARTITIONS
     for files, flags in (
         (partitions, ("--deep-iteration", "--print-data-log")),
         (snapshots_and_log, ("--deep-iteration", "--print-data-log", "--cluster-metadata-decoder")),
         (indexes, ("--index-sanity-check",)),
     ):
+        if not files:
+            continue
         done = dump_log_segments(files, *flags)
         assert done.returncode == 0, done.stderr
         assert done.stdout.count("Dumping ") == len(files)
@@ -154,7 +169,7 @@ def test_one_directory_serves_both_in_turn(
             assert sum(map(len, history)) == PER_ROUND * (round_number + 1)
             end(broker, how)
             if turn == "millstream":
-                no_file_is_complained_about(data)
+                no_file_is_complained_about(data, after=how)
     finally:
         millstream.kill()
         if kafka is not None:

@@ -118,6 +118,26 @@ def test_a_crash_at_any_step_of_the_stop_is_not_a_clean_one() -> None:
     raise AssertionError("closing never ended")
 
 
+def test_a_stop_can_leave_the_syncs_to_others() -> None:
+    disk = lossy_disk()
+    directory = open_directory(disk)
+    for number in range(3):
+        fill(directory.open_or_create("orders", number, TOPIC_ID, SMALL), 12)
+    targets = directory.prepare_close()
+    assert [target.path for target in targets].count(PATH) == 1
+    for target in targets:
+        target.sync()
+    before = disk.steps
+    directory.close(targets_synced=True)
+    assert disk.steps - before <= 4 * 5, "nothing but checkpoints and the marker is left to write"
+    disk.crash()
+    directory = open_directory(disk)
+    assert directory.clean
+    for number in range(3):
+        log = directory.open_or_create("orders", number, TOPIC_ID, SMALL)
+        assert offsets_of(log) == list(range(36))
+
+
 def test_an_offline_log_spoils_the_clean_stop() -> None:
     disk = lossy_disk()
     directory = open_directory(disk)

@@ -29,17 +29,19 @@ if TYPE_CHECKING:
     from millstream.protocol.varint import Buffer
 
 _LENGTH_AND_CORRELATION = Struct(">ii")
+_FLUSH_BYTES = 256 * 1024
 _log = Logger("millstream.connection")
 
 
 class _Answer:
     """A place in the queue of answers."""
 
-    __slots__ = ("call", "correlation_id", "deferred", "response")
+    __slots__ = ("call", "correlation_id", "deferred", "request_bytes", "response")
 
-    def __init__(self, call: Call, correlation_id: int) -> None:
+    def __init__(self, call: Call, correlation_id: int, request_bytes: int) -> None:
         self.call = call
         self.correlation_id = correlation_id
+        self.request_bytes = request_bytes
         self.deferred: Deferred | None = None
         self.response: Any = None
 
@@ -48,8 +50,9 @@ class Connection(asyncio.BufferedProtocol):
     """The server's end of one client's connection."""
 
     __slots__ = (
-        "_answers", "_closing", "_out", "_paused", "_reader", "_serving", "_task", "_unsent_answers_max", "_writable",
-        "broker", "last_heard_ms", "listener", "local_address", "peer_host", "principal", "transport",
+        "_answers", "_closing", "_out", "_out_bytes", "_owned_bytes", "_paused", "_queued_bytes", "_reader", "_serving",
+        "_task", "_writable", "broker", "last_heard_ms", "listener", "local_address", "peer_host", "principal",
+        "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -61,7 +64,10 @@ class Connection(asyncio.BufferedProtocol):
         self.last_heard_ms = 0
         self._reader = FrameReader(listener.scratch, listener.frame_bytes_max)
         self._answers: deque[_Answer] = deque()
-        self._unsent_answers_max = listener.unsent_answers_max
+        # Bytes of requests that wait for their answer, of answers that wait to be written, of the receive buffer.
+        self._queued_bytes = 0
+        self._out_bytes = 0
+        self._owned_bytes = 0
         self._out: list[Buffer] = []
         self._task: asyncio.Task[None] | None = None
         self._paused = False
@@ -86,6 +92,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._closing = True
+        self.broker.connection_limits.received_bytes -= self._owned_bytes
         self.listener.forget(self)
         if self._task is not None:
             self._task.cancel()
@@ -106,6 +113,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writable = False
+        self.listener.check_unsent()
 
     def resume_writing(self) -> None:
         self._writable = True
@@ -115,18 +123,23 @@ class Connection(asyncio.BufferedProtocol):
 
     def serve(self) -> None:
         """Handle every whole frame that has arrived, unless something makes this connection wait."""
-        if self._closing or self._serving or not self.broker.is_ready:
+        if self._closing or self._serving:
             return
         self._serving = True
         reader = self._reader
         self.last_heard_ms = self.broker.ports.clock.monotonic_ms()
         try:
-            while self._task is None and self._writable and len(self._answers) < self._unsent_answers_max:
+            while not self._must_wait():
                 frame = reader.next_frame()
                 if frame is None:
                     break
                 self._handle(frame)
+                if self._out_bytes > _FLUSH_BYTES:
+                    # Now and not at the end, or a pipeline of large fetches would pile up before anybody is asked
+                    # whether the peer reads at all.
+                    self._flush()
             reader.settle()
+            self._account_for_buffer()
         except (MalformedMessage, UnservedRequest) as refusal:
             self.cut_off(str(refusal))
             return
@@ -135,8 +148,30 @@ class Connection(asyncio.BufferedProtocol):
         self._flush()
         self._pause_or_resume()
 
+    def _must_wait(self) -> bool:
+        return (
+            self._task is not None
+            or not self._writable
+            or self._closing
+            or not self.broker.is_ready
+            or self._queued_bytes > self.listener.queued_bytes_max
+            or len(self._answers) >= self.listener.unsent_answers_max
+        )
+
+    def _account_for_buffer(self) -> None:
+        """`queued.max.request.bytes`: whoever makes all receive buffers together exceed it is let go."""
+        owned = self._reader.owned_bytes
+        if owned == self._owned_bytes:
+            return
+        limits = self.broker.connection_limits
+        limits.received_bytes += owned - self._owned_bytes
+        grown = owned > self._owned_bytes
+        self._owned_bytes = owned
+        if grown and 0 < limits.received_bytes_max < limits.received_bytes:
+            raise UnservedRequest(f"all receive buffers together exceed {limits.received_bytes_max} bytes")
+
     def _pause_or_resume(self) -> None:
-        must_pause = self._task is not None or not self._writable or len(self._answers) >= self._unsent_answers_max
+        must_pause = self._must_wait()
         if must_pause != self._paused and not self._closing:
             self._paused = must_pause
             if must_pause:
@@ -162,23 +197,24 @@ class Connection(asyncio.BufferedProtocol):
             return
         if type(outcome) is Deferred:
             if not outcome.done:
-                self._wait_for(call, correlation_id, outcome)
+                self._wait_for(_Answer(call, correlation_id, len(frame)), outcome)
                 return
             outcome = outcome.response
         elif inspect.iscoroutine(outcome):
-            self._run(call, correlation_id, outcome)
+            self._run(_Answer(call, correlation_id, len(frame)), outcome)
             return
         if self._answers:
-            answer = _Answer(call, correlation_id)
+            answer = _Answer(call, correlation_id, len(frame))
+            self._queued_bytes += answer.request_bytes
             answer.response = outcome
             self._answers.append(answer)
         else:
             self._try_to_send(call, correlation_id, outcome)
 
-    def _wait_for(self, call: Call, correlation_id: int, deferred: Deferred) -> None:
-        answer = _Answer(call, correlation_id)
+    def _wait_for(self, answer: _Answer, deferred: Deferred) -> None:
         answer.deferred = deferred
         self._answers.append(answer)
+        self._queued_bytes += answer.request_bytes
         deferred.when_done(self._answer_came)
 
     def _answer_came(self) -> None:
@@ -198,12 +234,14 @@ class Connection(asyncio.BufferedProtocol):
             elif answer.response is None:
                 return
             answers.popleft()
+            self._queued_bytes -= answer.request_bytes
             if answer.response is not None:
                 self._try_to_send(answer.call, answer.correlation_id, answer.response)
 
-    def _run(self, call: Call, correlation_id: int, coroutine: Coroutine[Any, Any, Any]) -> None:
-        answer = _Answer(call, correlation_id)
+    def _run(self, answer: _Answer, coroutine: Coroutine[Any, Any, Any]) -> None:
+        call = answer.call
         self._answers.append(answer)
+        self._queued_bytes += answer.request_bytes
 
         async def finish() -> None:
             try:
@@ -240,11 +278,13 @@ class Connection(asyncio.BufferedProtocol):
                 length += len(piece)
             self._out += pieces
         _LENGTH_AND_CORRELATION.pack_into(out, 0, length, correlation_id)
+        self._out_bytes += length
 
     def _flush(self) -> None:
         out = self._out
         if out and not self._closing:
             self._out = []
+            self._out_bytes = 0
             if len(out) == 1:
                 self.transport.write(out[0])
             else:
@@ -264,6 +304,14 @@ class Connection(asyncio.BufferedProtocol):
             self.broker.metrics.connections_cut_off += 1
             self.close()
 
+    def give_up(self, why: str) -> None:
+        """Let go of the peer at once; what it has not read is lost."""
+        if not self._closing:
+            self._closing = True
+            _log.warning("connection given up", peer=self.peer_host, listener=self.listener.name, why=why)
+            self.broker.metrics.connections_cut_off += 1
+            self.transport.abort()
+
     def close(self) -> None:
         """Let go of the peer; what was written before still goes out."""
         if not self._closing:
@@ -272,7 +320,4 @@ class Connection(asyncio.BufferedProtocol):
 
     def release_idle_buffer(self) -> None:
         self._reader.release_idle()
-
-    @property
-    def owned_bytes(self) -> int:
-        return self._reader.owned_bytes
+        self._account_for_buffer()

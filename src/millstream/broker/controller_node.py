@@ -23,7 +23,7 @@ import msgspec
 
 from millstream.broker.metadata_log import MetadataLog, MetadataLogConfig
 from millstream.broker.metadata_snapshotting import Snapshotting
-from millstream.broker.storage_format import StorageRefused, check_openable
+from millstream.broker.storage_format import StorageRefused, check_openable, check_voters
 from millstream.metadata import broker_lifecycle as lifecycle
 from millstream.metadata import metadata_version as levels
 from millstream.metadata.bootstrap import bootstrap_records
@@ -116,6 +116,7 @@ class ControllerNode:
             raise StorageRefused(f"The metadata log in {config.metadata_log_dir} cannot be read: {error}") from error
         try:
             check_openable(node.image, config.bootstrap, insecure=config.insecure)
+            check_voters(node.log.quorum.voters, config.node_id, config.directory_id)
         except StorageRefused:
             await node.log.close()
             raise

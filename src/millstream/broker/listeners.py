@@ -13,11 +13,18 @@ from millstream.settings import (
     CONNECTIONS_MAX_IDLE_MS,
     MAX_CONNECTIONS,
     MAX_CONNECTIONS_PER_IP,
+    MILLSTREAM_CONNECTION_QUEUED_BYTES_MAX,
     MILLSTREAM_CONNECTION_UNSENT_BYTES_MAX,
+    MILLSTREAM_REQUEST_WITHOUT_RECORDS_BYTES_MAX,
+    MILLSTREAM_UNSENT_BYTES_MAX,
+    QUEUED_MAX_REQUEST_BYTES,
     SOCKET_REQUEST_MAX_BYTES,
 )
+from millstream.settings.listeners import connections_per_address
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from millstream.broker.dispatch import Handling
     from millstream.broker.node import Node
     from millstream.runtime.ports import Listening
@@ -33,7 +40,13 @@ class ConnectionLimits:
     total_max: int
     per_host_max: int
     idle_ms_max: int
+    received_bytes_max: int
+    """`queued.max.request.bytes`: of all receive buffers together."""
+    unsent_bytes_max: int
+    """Of all answers that peers have not read yet."""
+    per_host_exceptions: Mapping[str, int]
     total: int = 0
+    received_bytes: int = 0
 
     @classmethod
     def of(cls, settings: Settings) -> Self:
@@ -41,6 +54,9 @@ class ConnectionLimits:
             total_max=min(settings[MAX_CONNECTIONS], descriptors_for_connections()),
             per_host_max=settings[MAX_CONNECTIONS_PER_IP],
             idle_ms_max=settings[CONNECTIONS_MAX_IDLE_MS],
+            received_bytes_max=settings[QUEUED_MAX_REQUEST_BYTES],
+            unsent_bytes_max=settings[MILLSTREAM_UNSENT_BYTES_MAX],
+            per_host_exceptions=connections_per_address(settings),
         )
 
     def follow(self, settings: Settings) -> None:
@@ -48,6 +64,10 @@ class ConnectionLimits:
         self.total_max = min(settings[MAX_CONNECTIONS], descriptors_for_connections())
         self.per_host_max = settings[MAX_CONNECTIONS_PER_IP]
         self.idle_ms_max = settings[CONNECTIONS_MAX_IDLE_MS]
+        self.per_host_exceptions = connections_per_address(settings)
+
+    def allows_from(self, host: str, open_from_host: int) -> bool:
+        return self.total < self.total_max and open_from_host < self.per_host_exceptions.get(host, self.per_host_max)
 
 
 class Listener:
@@ -61,9 +81,14 @@ class Listener:
         self.host = host
         self.port = port
         self.is_controller = is_controller
-        self.calls = Calls(handlers, controller=is_controller)
+        self.calls = Calls(
+            handlers,
+            controller=is_controller,
+            plain_bytes_max=broker.settings[MILLSTREAM_REQUEST_WITHOUT_RECORDS_BYTES_MAX],
+        )
         self.scratch = broker.scratch
         self.frame_bytes_max = broker.settings[SOCKET_REQUEST_MAX_BYTES]
+        self.queued_bytes_max = broker.settings[MILLSTREAM_CONNECTION_QUEUED_BYTES_MAX]
         self.unsent_bytes_max = broker.settings[MILLSTREAM_CONNECTION_UNSENT_BYTES_MAX]
         # Far more than any client has in flight; a peer beyond it is not read from until some are answered.
         self.unsent_answers_max = 1000
@@ -80,7 +105,7 @@ class Listener:
         """Count a new connection, or refuse it."""
         limits = self.broker.connection_limits
         host = connection.peer_host
-        if limits.total >= limits.total_max or self._hosts.get(host, 0) >= limits.per_host_max:
+        if not limits.allows_from(host, self._hosts.get(host, 0)):
             self.broker.metrics.connections_refused += 1
             _log.warning("connection refused: too many", peer=host, connections=limits.total)
             return False
@@ -98,6 +123,21 @@ class Listener:
         self._hosts[host] -= 1
         if not self._hosts[host]:
             del self._hosts[host]
+
+    def check_unsent(self) -> None:
+        """A peer stopped reading. If all unsent answers together are too much, those with the most are let go."""
+        limit = self.broker.connection_limits.unsent_bytes_max
+        unsent = [
+            (connection.transport.get_write_buffer_size(), connection)
+            for listener in self.broker.listeners
+            for connection in listener.connections
+        ]
+        total = sum(size for size, _ in unsent)
+        for size, connection in sorted(unsent, key=lambda entry: -entry[0]):
+            if total <= limit:
+                return
+            connection.give_up("its answers, unread, take more memory than the broker can spare")
+            total -= size
 
     def start_serving(self) -> None:
         """The broker is ready: answer those who connected before it was."""

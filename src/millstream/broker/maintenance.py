@@ -10,8 +10,12 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from millstream.log.config import FOREVER
+from millstream.protocol.errors import BrokerError
 from millstream.runtime.logs import Logger
+from millstream.runtime.ports import ChildFailed
 from millstream.settings import (
+    LOG_CLEANER_BACKOFF_MS,
+    LOG_CLEANER_ENABLE,
     LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS,
     LOG_FLUSH_SCHEDULER_INTERVAL_MS,
     LOG_RETENTION_CHECK_INTERVAL_MS,
@@ -48,6 +52,7 @@ class Maintenance:
             (self.checkpoint_high_watermarks, settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]),
             (self.expire_producers, settings[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS]),
             (self.remove_files, _REMOVAL_CHECK_MS),
+            (self.compact, settings[LOG_CLEANER_BACKOFF_MS]),
             (self.let_go_of_idle, _IDLE_CHECK_MS),
         ):
             # A pause of "for ever" (the flush scheduler's default) still has to be a number that a timer takes.
@@ -83,6 +88,21 @@ class Maintenance:
         for partition in list(self._node.partitions):
             if partition.log.removals and not partition.log.closed:
                 await self._node.ports.workers.in_thread(partition.log.remove_due, now_ms)
+
+    async def compact(self) -> None:
+        """Clean the dirtiest logs, one after the other, until none is dirty enough."""
+        while self._node.settings[LOG_CLEANER_ENABLE]:
+            try:
+                done = await self._node.compactor.run_once()
+            except (BrokerError, ChildFailed):
+                self._node.metrics.failed_compactions += 1
+                raise
+            if done is None:
+                return
+            self._node.metrics.compactions += 1
+            if done.damage is not None:
+                topic, index = done.partition
+                _log.warning("a log cannot be compacted", topic=topic, partition=index, damage=done.damage)
 
     async def flush_old(self) -> None:
         """`flush.ms`: sync what has waited for longer than the topic allows."""

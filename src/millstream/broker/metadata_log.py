@@ -32,7 +32,19 @@ from millstream.metadata.record_types import BeginTransactionRecord, EndTransact
 from millstream.protocol.errors import NotController, StorageError
 from millstream.protocol.uuid import METADATA_TOPIC_ID, Uuid
 from millstream.quorum.election_state import ElectionState, decode_election_state, encode_election_state
-from millstream.quorum.events import Commit, Effect, Event, Flushed, Lead, Persist, Started, VotersChanged
+from millstream.quorum.events import (
+    AwaitElection,
+    Commit,
+    Effect,
+    Event,
+    Flushed,
+    Follow,
+    Lead,
+    Persist,
+    RequestVotes,
+    Started,
+    VotersChanged,
+)
 from millstream.quorum.node import QuorumNode
 from millstream.quorum.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
 
@@ -171,8 +183,10 @@ class MetadataLog:
     def forget_before(self, offset: int) -> int:
         """Let the log begin at `offset`, which a snapshot covers; returns how many bytes of whole segments went."""
         before = self.log.size_bytes
+        now_ms = self._ports.clock.wall_ms()
         self.log.advance_start_offset(offset)
-        self.log.enforce_retention(self._ports.clock.wall_ms())
+        self.log.enforce_retention(now_ms)
+        self.log.remove_due(now_ms)
         return before - self.log.size_bytes
 
     def frame(self, records: Sequence[MetadataRecord], level: int) -> FramedRecords:
@@ -222,8 +236,8 @@ class MetadataLog:
             case Commit(high_watermark):
                 self.log.advance_high_watermark(high_watermark)
                 self._on_commit(high_watermark)
-            case _:
-                raise NotImplementedError(f"{effect} needs a quorum of several voters")
+            case RequestVotes() | AwaitElection() | Follow():
+                raise AssertionError(f"a quorum of one never asks for {effect}")
 
     def _persist(self, state: ElectionState) -> None:
         content = encode_election_state(
@@ -287,6 +301,8 @@ def log_config(config: MetadataLogConfig) -> LogConfig:
         max_message_bytes=(1 << 31) - 1,
         retention_ms=-1,
         retention_bytes=-1,
+        # Nobody reads a metadata segment while it goes: replay happens at the start only.
+        file_delete_delay_ms=0,
     )
 
 

@@ -23,6 +23,7 @@ from millstream.broker.partitions import Partitions
 from millstream.broker.producer_ids import ProducerIds
 from millstream.broker.storage_format import Storage, StorageLayout, open_storage
 from millstream.broker.wakeups import Wakeups
+from millstream.log.compaction import Compactor
 from millstream.log.directory import LogDirectory
 from millstream.metadata.features import registered_features
 from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT, Endpoint
@@ -32,6 +33,7 @@ from millstream.runtime.logs import Logger
 from millstream.security.operations import AllowAll
 from millstream.settings import (
     BROKER_RACK,
+    LOG_CLEANER_DEDUPE_BUFFER_SIZE,
     LOG_DIR,
     LOG_DIRS,
     MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS,
@@ -88,6 +90,12 @@ class Node:
         self.fetch_sessions = FetchSessions(ports.random, settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS])
         self.deletions = Deletions(ports.disk, ports.workers, ports.random)
         self.durability = Durability(ports.workers)
+        self.compactor = Compactor(
+            self.log_directories,
+            ports.workers,
+            ports.clock,
+            dedupe_buffer_bytes=settings[LOG_CLEANER_DEDUPE_BUFFER_SIZE],
+        )
         self.maintenance = Maintenance(self)
         self.producer_ids = ProducerIds(self._allocate_producer_ids)
         self._plain_topic_settings = topic_settings(settings, {})
@@ -169,7 +177,7 @@ class Node:
         )
         for path, directory in held.items():
             directory.id = self.storage.directory_ids[path]
-        self.log_directories = [held[path] for path in layout.log_dirs]
+        self.log_directories += [held[path] for path in layout.log_dirs]
         self.controller = await ControllerNode.start(self.ports, self._controller_config(), self._fail)
         image = self.controller.image
         self.follow_broker_settings(image)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _START = Struct(">hhih")
 API_VERSIONS_KEY = 18
+PRODUCE_KEY = 0
 FETCH_KEY = 1
 
 
@@ -42,7 +43,8 @@ class Call:
 class Calls:
     """The calls that one kind of listener takes, compiled when first used."""
 
-    def __init__(self, handlers: dict[int, Handling], *, controller: bool) -> None:
+    def __init__(self, handlers: dict[int, Handling], *, controller: bool, plain_bytes_max: int) -> None:
+        self._plain_bytes_max = plain_bytes_max
         self.handlers = {
             key: handling
             for key, handling in handlers.items()
@@ -56,6 +58,8 @@ class Calls:
             api_key, version, correlation_id, client_id_length = _START.unpack_from(frame)
         except StructError:
             raise MalformedMessage(f"a frame of {len(frame)} bytes is too short for a request header") from None
+        if api_key != PRODUCE_KEY and len(frame) > self._plain_bytes_max:
+            raise UnservedRequest(f"{len(frame)} bytes without records are above the limit, {self._plain_bytes_max}")
         call = self._compiled.get(api_key << 16 | version)
         if call is None:
             call = self._compile(api_key, version)

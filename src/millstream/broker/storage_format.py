@@ -51,6 +51,7 @@ __all__ = [
     "StorageLayout",
     "StorageRefused",
     "check_openable",
+    "check_voters",
     "format_storage",
     "load_storage",
     "open_storage",
@@ -200,6 +201,21 @@ def check_openable(image: MetadataImage, bootstrap: Sequence[MetadataRecord], *,
         raise StorageRefused(
             f"The cluster holds {held}, which are not enforced yet: everybody could do everything. "
             "Start with --insecure if that is acceptable; nothing of them is lost."
+        )
+
+
+def check_voters(voters: VoterSet, node_id: int, directory_id: Uuid) -> None:
+    """Refuse a quorum that this node alone cannot be, or in which this very directory has no vote."""
+    others = [voter.id for voter in voters if voter.id != node_id]
+    if others:
+        raise StorageRefused(
+            f"The metadata quorum has other voters as well ({', '.join(map(str, others))}): "
+            "clusters of several nodes are not served yet."
+        )
+    if not voters.includes(node_id, directory_id):
+        raise StorageRefused(
+            f"Node {node_id} votes in the metadata quorum with another directory than {directory_id}: "
+            "the disk was replaced, or meta.properties belongs elsewhere."
         )
 
 

@@ -59,7 +59,11 @@ async def produce(
     timeout_ms: int | None = None,
     transactional_id: str | None = None,
 ) -> dict[TopicPartition, Produced]:
-    """Write one batch to each of these partitions; raises the first refusal that does not pass in time."""
+    """Write one batch to each of these partitions; raises the first refusal that does not pass in time.
+
+    With acks=0 nothing is heard of a failure, and nothing is sent again: right after a topic was created, its leader may
+    not know of it yet, and such a batch is lost.
+    """
     pending = dict(batches)
     produced: dict[TopicPartition, Produced] = {}
 

@@ -97,7 +97,7 @@ class _Cleaner:
                     continue
                 if header.is_control:
                     transactions.marker_ends_nothing(header, chunk, position)
-                elif not self._note_keys(header, chunk, position, newest):
+                elif not transactions.is_aborted(header) and not self._note_keys(header, chunk, position, newest):
                     return newest
                 newest.reached(header.last_offset)
             newest.reached(segment.after - 1)

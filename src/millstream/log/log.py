@@ -234,6 +234,13 @@ class Log:
     def offline_error(self) -> StorageError:
         return StorageError(f"the log in {self.directory} is offline: {self.failure}")
 
+    def prepare_close(self) -> list[SyncTarget]:
+        """Write what a clean stop leaves; if the targets are synced and `synced` is called, `close` finds no work."""
+        if self.failure is not None or self.closed:
+            return []
+        rolling.write_for_close(self)
+        return self.sync_targets()
+
     def close(self) -> None:
         """Stop in order: everything synced, indexes whole, producers in a snapshot. An offline log is only let go."""
         rolling.close(self)

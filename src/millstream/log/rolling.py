@@ -85,18 +85,23 @@ def write_snapshot(log: Log, offset: int) -> None:
 
 
 def close(log: Log) -> None:
+    """Stop in order. A log that is offline is only let go of: the next start recovers it."""
     if log.closed:
         return
     log.closed = True
     try:
         if log.failure is None:
-            _leave_clean(log)
+            write_for_close(log)
+            log.flush()
     finally:
         for segment in log.segments:
             segment.close()
+        for removal in log.removals:
+            removal.segment.close()
 
 
-def _leave_clean(log: Log) -> None:
+def write_for_close(log: Log) -> None:
+    """Write what a clean stop leaves behind: whole indexes, and the producers at the end of the log."""
     active = log.active
     try:
         if active.save_indexes():
@@ -107,4 +112,3 @@ def _leave_clean(log: Log) -> None:
     except OSError as error:
         log.mark_offline(error)
         raise log.offline_error() from error
-    log.flush()

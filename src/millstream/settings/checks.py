@@ -13,14 +13,14 @@ from millstream.settings.catalog import BROKER, GROUP, TOPIC
 from millstream.settings.declare import IfIgnored, Scope, Setting, SettingsError
 from millstream.settings.effective import check_overrides
 from millstream.settings.kinds import MIB
-from millstream.settings.listeners import Endpoints, bootstrap_servers, quorum_voters
+from millstream.settings.listeners import Endpoints, bootstrap_servers, connections_per_address, quorum_voters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from millstream.settings.effective import Settings
 
-__all__ = ["check_group", "check_together", "check_topic", "connections_per_address"]
+__all__ = ["check_group", "check_together", "check_topic"]
 
 
 def check_together(settings: Settings) -> None:
@@ -65,15 +65,6 @@ def check_group(settings: Settings, overrides: Mapping[str, str | None]) -> None
         raise SettingsError(*mistakes)
 
 
-def connections_per_address(settings: Settings) -> dict[str, int]:
-    """The exceptions from max.connections.per.ip: how many connections each named host may have."""
-    found = {}
-    for entry in filter(None, (part.strip() for part in settings[network.MAX_CONNECTIONS_PER_IP_OVERRIDES].split(","))):
-        host, _, count = entry.rpartition(":")
-        if not host or not count.isdecimal():
-            raise SettingsError(f"max.connections.per.ip.overrides has {entry!r}: it takes host:count.")
-        found[host.strip("[]")] = int(count)
-    return found
 
 
 def _topic_rules(settings: Settings) -> Iterator[str]:

@@ -24,7 +24,6 @@ LOG_CLEANER_BACKOFF_MS = Setting(
     default=15_000,
     live=Live.CLUSTER_WIDE,
     at_least=0,
-    implemented=False,
     doc="How long the cleaner rests when there is nothing to do.",
 )
 LOG_CLEANER_DEDUPE_BUFFER_SIZE = Setting(
@@ -32,7 +31,6 @@ LOG_CLEANER_DEDUPE_BUFFER_SIZE = Setting(
     LONG,
     default=128 * MIB,
     live=Live.CLUSTER_WIDE,
-    implemented=False,
     doc="The memory for the keys of one round of compaction.",
 )
 LOG_CLEANER_IO_BUFFER_LOAD_FACTOR = Setting(

@@ -26,6 +26,7 @@ from millstream.settings.network import (
     INTER_BROKER_LISTENER_NAME,
     LISTENER_SECURITY_PROTOCOL_MAP,
     LISTENERS,
+    MAX_CONNECTIONS_PER_IP_OVERRIDES,
     SECURITY_INTER_BROKER_PROTOCOL,
 )
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from millstream.settings.effective import Settings
 
-__all__ = ["Endpoint", "Endpoints", "Voter", "bootstrap_servers", "listening_endpoints", "quorum_voters"]
+__all__ = ["Endpoint", "Endpoints", "Voter", "bootstrap_servers", "connections_per_address", "listening_endpoints", "quorum_voters"]
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Names and numbers of the security protocols, as registrations carry them."""
@@ -243,3 +244,14 @@ def _mistakes_of_advertised(
         if endpoint.listener not in known and endpoint.listener not in found.controller_names:
             mistakes.append(f"advertised.listeners has {endpoint}, but listeners has no {endpoint.listener}.")
     return mistakes
+
+
+def connections_per_address(settings: Settings) -> dict[str, int]:
+    """The exceptions from max.connections.per.ip: how many connections each named host may have."""
+    found = {}
+    for entry in filter(None, (part.strip() for part in settings[MAX_CONNECTIONS_PER_IP_OVERRIDES].split(","))):
+        host, _, count = entry.rpartition(":")
+        if not host or not count.isdecimal():
+            raise SettingsError(f"max.connections.per.ip.overrides has {entry!r}: it takes host:count.")
+        found[host.strip("[]")] = int(count)
+    return found

@@ -125,7 +125,6 @@ MAX_CONNECTIONS_PER_IP_OVERRIDES = Setting(
     STRING,
     default="",
     live=Live.CLUSTER_WIDE,
-    implemented=False,
     doc="Other limits for single addresses, as host:count.",
 )
 MAX_CONNECTION_CREATION_RATE = Setting(
@@ -163,7 +162,6 @@ QUEUED_MAX_REQUEST_BYTES = Setting(
     LONG,
     default=256 * MIB,
     differs="Kafka has no limit; here every limit is finite.",
-    implemented=False,
     doc="The most bytes of waiting requests in all before the broker stops reading.",
 )
 NUM_NETWORK_THREADS = Setting(

@@ -38,7 +38,6 @@ MILLSTREAM_CONNECTION_QUEUED_BYTES_MAX = Setting(
     default=32 * MIB,
     at_least=1,
     simulate=(1_000, 32 * MIB),
-    implemented=False,
     doc="The bytes of one connection's waiting requests beyond which nothing more is read from it.",
 )
 MILLSTREAM_CONNECTION_UNSENT_BYTES_MAX = Setting(
@@ -54,8 +53,14 @@ MILLSTREAM_UNSENT_BYTES_MAX = Setting(
     LONG,
     default=512 * MIB,
     at_least=1,
-    implemented=False,
     doc="The bytes of all unsent answers beyond which the connections that hold the most are closed.",
+)
+MILLSTREAM_REQUEST_WITHOUT_RECORDS_BYTES_MAX = Setting(
+    "millstream.request.without.records.bytes.max",
+    INT,
+    default=16 * MIB,
+    at_least=1024,
+    doc="The largest request other than Produce: decoded, many small fields take thirty times their bytes.",
 )
 MILLSTREAM_BATCH_RECORDS_MAX = Setting(
     "millstream.batch.records.max",

@@ -76,6 +76,7 @@ def create_topics(talk: Talk) -> None:
         create(f"named {name[:20]!r}", _topic(name))
     create("with a dot", _topic(n("q.x")))
     create("collides", _topic(n("q_x")))
+    create("two that collide", _topic(n("r.x")), _topic(n("r_x")))
     for partitions, replicas in ((0, 1), (-2, 1), (1, 0), (1, -2), (1, 2)):
         create(f"{partitions} partitions, {replicas} replicas", _topic(n("size"), partitions, replicas))
     create("assigned", _topic(n("m"), -1, -1, [(0, [1]), (1, [1])]))
@@ -211,6 +212,9 @@ def alter_configs_incrementally(talk: Talk) -> None:
     alter("read-only for all", BROKER, "", ("num.partitions", SET, "3"))
     alter("a secret for all listeners", BROKER, "1", ("ssl.keystore.password", SET, "hunter2"))
     alter("no number on a broker", BROKER, "1", ("log.retention.ms", SET, "abc"))
+    alter("unknown of a broker", BROKER, "1", ("no.such.setting", SET, "3"))
+    alter("unknown of a broker, gone", BROKER, "1", ("no.such.setting", DELETE, None))
+    alter("no operation", TOPIC, n("t"), ("retention.ms", 9, "1"))
     alter("listeners of all", BROKER, "", ("listeners", SET, "PLAINTEXT://:1"))
     alter("no logger", LOGGER, "1", ("nope.nope", SET, "INFO"))
     alter("too often", CLIENT_METRICS, n("m"), ("interval.ms", SET, "5"))

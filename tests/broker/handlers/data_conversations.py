@@ -98,6 +98,7 @@ def metadata(talk: Talk) -> None:
     ask("by id", [(None, ids["a"])], 12)
     ask("by unknown id", [(None, Uuid(b"y" * 16))], 12)
     ask("by name and id", [("a", ids["a"])], 12)
+    ask("by nothing", [(None, ZERO_UUID)], 12)
     ask("twice", [("a", ZERO_UUID), ("a", ZERO_UUID)], 12)
     for version in (10, 11):
         ask(f"by id too early, version {version}", [(None, ids["a"])], version)
@@ -207,6 +208,7 @@ def list_offsets(talk: Talk) -> None:
     for replica_id in (1, -2, 7):
         ask(f"as replica {replica_id}", -1, replica_id=replica_id)
     ask("committed", -1, isolation=1)
+    ask("with no isolation that exists", -1, isolation=9)
     wanted = [ListOffsetsPartition(partition_index=0, timestamp=timestamp) for timestamp in (-1, -2)]
     topic = ListOffsetsTopic(name=talk.name("t"), partitions=wanted)
     talk.ask("twice", ListOffsetsRequest(replica_id=-1, topics=[topic]), 11)
