@@ -260,7 +260,8 @@ def test_the_tools_read_the_files_of_a_stopped_broker(own_broker: RunningBroker,
     assert dumped.returncode == 0, dumped.stderr
     assert len(re.findall(r"^\| offset: ", dumped.stdout, re.MULTILINE)) == 1000
     assert "isvalid: false" not in dumped.stdout
-    indexes = [segment.with_suffix(suffix) for segment in segments for suffix in (".index", ".timeindex")]
+    # The last segment may be too short for an entry.
+    indexes = [segment.with_suffix(suffix) for segment in segments[:-1] for suffix in (".index", ".timeindex")]
     sane = dump_log_segments(indexes, "--index-sanity-check")
     for index in indexes:
         assert f"{index} passed sanity check." in sane.stdout, sane.stdout + sane.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -15,12 +16,17 @@ from millstream.protocol.errors import (
     OutOfOrderSequence,
     RecordListTooLarge,
     RecordTooLarge,
+    StorageError,
     UnsupportedCompression,
 )
 from millstream.records.batch import read_header, stamp_crc
 from millstream.records.codecs import Codec
 from millstream.records.reading import decode_records
+from millstream.runtime.real import RealDisk
 from tests.log.making import DAY_MS, NOW_MS, batch, commit, fill, lossy_disk, offsets_of, open_log, records_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_batches_get_the_next_offsets_and_the_leaders_epoch() -> None:
@@ -242,6 +248,25 @@ def test_a_follower_does_not_check_sequences() -> None:
     with pytest.raises(OutOfOrderSequence):
         follower.append_as_leader(batch(2, base_sequence=50, **fields), 0, NOW_MS)
     assert follower.append_as_leader(batch(2, base_sequence=42, **fields), 0, NOW_MS).base_offset == 4
+
+
+def test_a_follower_takes_thousands_of_batches_at_once(tmp_path: Path) -> None:
+    """More than one writev takes pieces."""
+    follower = open_log(RealDisk(), f"{tmp_path}/topic-0", segment_bytes=100_000)
+    fetched = b"".join(batch(1, base_offset=offset, leader_epoch=0, value=b"") for offset in range(5_000))
+    follower.append_as_follower(fetched, NOW_MS)
+    assert offsets_of(follower) == list(range(5_000))
+    assert len(follower.segments) > 2
+
+
+def test_a_closed_log_takes_nothing() -> None:
+    log = open_log(lossy_disk())
+    fill(log, 1)
+    log.close()
+    with pytest.raises(StorageError):
+        fill(log, 1)
+    with pytest.raises(StorageError):
+        log.append_as_follower(batch(1, base_offset=3), NOW_MS)
 
 
 def test_age_alone_rolls_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
+from millstream.records.batch import HEADER_BYTES, stamp_crc
 from millstream.records.building import encode_batch
 from tests.log.making import NOW_MS, batch, commit, fill, lossy_disk, open_log
 
@@ -84,3 +85,27 @@ def test_log_append_time_is_what_counts_where_it_is_set() -> None:
     assert log.offset_for_timestamp(NOW_MS + 1) == (3, NOW_MS + 1, 0)
     assert log.offset_for_timestamp(6) == (0, NOW_MS, 0)
     assert log.offset_of_max_timestamp() == (3, NOW_MS + 1, 0)
+
+
+def test_a_batch_that_lies_inside_is_told_by_its_header() -> None:
+    """With validation by header only, what is inside may be garbage; looking for a time must survive it."""
+    log = open_log(lossy_disk(), validate_records=False)
+    fill(log, 1, timestamp=NOW_MS - 50)
+    lying = batch(3)
+    lying[HEADER_BYTES:] = b"\xff" * (len(lying) - HEADER_BYTES)
+    stamp_crc(lying, 0, len(lying))
+    log.append_as_leader(lying, 0, NOW_MS)
+    fill(log, 1, timestamp=NOW_MS + 50)
+    assert log.offset_for_timestamp(NOW_MS) == (3, NOW_MS, 0)
+    assert log.offset_for_timestamp(NOW_MS + 1) == (6, NOW_MS + 50, 0)
+
+
+def test_few_files_stay_open_however_many_segments_are_read() -> None:
+    log = open_log(lossy_disk(), segment_bytes=300)
+    fill(log, 50)
+    assert len(log.segments) > 40
+    assert sum(segment._file is not None for segment in log.segments) <= 6
+    for offset in range(150):
+        log.read(offset, 1, 150, at_least_one_batch=True)
+        log.offset_for_timestamp(NOW_MS)
+    assert sum(segment._file is not None for segment in log.segments) <= 6

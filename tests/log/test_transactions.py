@@ -137,3 +137,32 @@ def test_a_marker_of_an_empty_transaction_leaves_no_trace_in_the_index() -> None
     commit(log)
     assert log.last_stable_offset == 1
     assert not disk.exists(f"{FOLDER}/00000000000000000000.txnindex")
+
+
+def test_a_last_segment_that_has_to_be_scanned_knows_what_began_before_it() -> None:
+    """A clean stop, and then somebody removed an index."""
+    disk = lossy_disk()
+    log = open_log(disk)
+    write(log, 1, 0)
+    log.roll(NOW_MS)
+    end(log, 1, abort=True)
+    log.close()
+    disk.remove(f"{FOLDER}/00000000000000000001.index")
+    log = open_log(disk)
+    commit(log)
+    assert log.aborted_transactions(0, 2) == [(1, 0)]
+    assert log.last_stable_offset == 2
+
+
+def test_a_marker_that_makes_no_sense_ends_nothing_and_breaks_nothing() -> None:
+    disk = lossy_disk()
+    log = open_log(disk)
+    write(log, 1, 0)
+    nonsense = batch(producer_id=1, producer_epoch=0, base_offset=1, transactional=True, control=True)
+    log.append_as_follower(nonsense, NOW_MS)
+    for clean in (True, False):
+        if clean:
+            log.close()
+        log = open_log(disk, clean=clean)
+        commit(log)
+        assert (log.end_offset, log.last_stable_offset) == (2, 0)

@@ -61,8 +61,8 @@ async def produce(
 ) -> dict[TopicPartition, Produced]:
     """Write one batch to each of these partitions; raises the first refusal that does not pass in time.
 
-    With acks=0 nothing is heard of a failure, and nothing is sent again: right after a topic was created, its leader may
-    not know of it yet, and such a batch is lost.
+    With acks=0 nothing is heard of a failure, and nothing is sent again: right after a topic was created, its leader
+    may not know of it yet, and such a batch is lost.
     """
     pending = dict(batches)
     produced: dict[TopicPartition, Produced] = {}

@@ -58,7 +58,7 @@ def append_as_leader(
     log: Log, records: Buffer, leader_epoch: int, now_ms: int, *, origin: Origin, version_allows_zstd: bool
 ) -> Appended:
     """Append what a client, a coordinator or the quorum's leader wrote; offsets follow the end of the log."""
-    if log.failure is not None:
+    if log.failure is not None or log.closed:
         raise log.offline_error()
     if origin is Origin.CLIENT:
         header = check_batch(records, 0, len(records), log.rules, now_ms, zstd=version_allows_zstd)
@@ -184,7 +184,10 @@ def end_transaction(
     """Apply a marker; returns what the transaction index has to remember of it."""
     if header.count == 0:  # compaction took the marker and left the batch
         return None
-    marker = control_record(records, position)
+    try:
+        marker = control_record(records, position)
+    except CorruptMessage:
+        return None  # only a peer that lies writes this; it ends no transaction
     if marker.type not in (ControlType.ABORT, ControlType.COMMIT):
         return None
     completed = producers.apply_marker(

@@ -28,7 +28,7 @@ class UnexpectedOffset(Exception):
 
 def append_as_follower(log: Log, records: Buffer, now_ms: int) -> Appended | None:
     """Append the whole batches of a fetch; None if it held none."""
-    if log.failure is not None:
+    if log.failure is not None or log.closed:
         raise log.offline_error()
     batches = _checked(records)
     if not batches:
@@ -36,8 +36,12 @@ def append_as_follower(log: Log, records: Buffer, now_ms: int) -> Appended | Non
     base_offset = batches[0][1].base_offset
     if base_offset < log.end_offset:
         _begin_inside(log, batches[0][1], now_ms)
+    position = 0
     for group in _groups(batches, log.config.segment_bytes):
-        _append_group(log, group, now_ms)
+        size = sum(len(batch) for batch, _ in group)
+        # Neighbours in the buffer are neighbours in the file: one piece, however many batches it is.
+        _append_group(log, group, memoryview(records)[position : position + size], now_ms)
+        position += size
     return Appended(base_offset, log.end_offset - 1, NO_TIMESTAMP, log.start_offset, duplicate=False)
 
 
@@ -78,10 +82,10 @@ def _groups(
     return groups
 
 
-def _append_group(log: Log, group: list[tuple[memoryview, BatchHeader]], now_ms: int) -> None:
+def _append_group(log: Log, group: list[tuple[memoryview, BatchHeader]], content: memoryview, now_ms: int) -> None:
     last_offset = group[-1][1].last_offset
     max_timestamp = max(header.max_timestamp for _, header in group)
-    if must_roll(log, sum(len(batch) for batch, _ in group), last_offset, max_timestamp, now_ms):
+    if must_roll(log, len(content), last_offset, max_timestamp, now_ms):
         # A base that the last offset is within reach of, if the gap before the batch is too wide for the end's.
         roll(log, max(log.end_offset, last_offset - INT32_MAX), now_ms)
     segment = log.active
@@ -89,7 +93,7 @@ def _append_group(log: Log, group: list[tuple[memoryview, BatchHeader]], now_ms:
         for _, header in group:
             if header.leader_epoch > log.epochs.latest_epoch:
                 log.epochs.assign(header.leader_epoch, header.base_offset)
-        segment.file.append(*(batch for batch, _ in group))
+        segment.file.append(content)
         for batch, header in group:
             segment.note(header.last_offset, header.max_timestamp, len(batch), log.config)
             log.end_offset = header.next_offset

@@ -43,12 +43,12 @@ def load(log: Log, *, clean: bool, recovery_point: int, log_start_offset: int, n
     log.start_offset = log_start_offset
     if not clean:
         _recover(log, recovery_point, now_ms)
-    _settle_end(log, now_ms)
+    producers_known = _settle_end(log, now_ms) or not clean
     log.active = log.segments[-1]
     log.start_offset = max(log_start_offset, log.segments[0].base_offset)
     log.high_watermark = log.start_offset
     log.recovery_point = log.end_offset if clean else min(recovery_point, log.end_offset)
-    if clean:
+    if not producers_known:
         restore_producers(log, log.end_offset, now_ms, trust_absence=True)
     if not epochs_are_whole:
         _find_epochs(log)
@@ -105,6 +105,7 @@ def _recover(log: Log, recovery_point: int, now_ms: int) -> None:
             del segments[number + 1 :]
             break
         segment.finish()
+        log.opened.touch(segment)
         log.unsynced.wrote(segment.offset_index.path, segment.time_index.path)
     log.unsynced.wrote(names_changed=True)
 
@@ -126,36 +127,35 @@ def _lost_its_end(log: Log, next_offset: int, after: Segment) -> bool:
     return True
 
 
-def _settle_end(log: Log, now_ms: int) -> None:
-    """Make the last segment the active one, and begin one if there is none."""
+def _settle_end(log: Log, now_ms: int) -> bool:
+    """Make the last segment the active one, or begin one; says whether the producers came with that."""
     segments = log.segments
     if segments:
-        if not segments[-1].active:
-            _activate(log, segments[-1], now_ms)
+        scanned = not segments[-1].active and _activate(log, segments[-1], now_ms)
         if log.end_offset >= log.start_offset:
-            return
+            return scanned
         # A start above the end: everything was deleted, and the new beginning did not reach the disk.
         for segment in reversed(segments):
             interrupted.remove_segment(log.disk, segment)
         segments.clear()
         drop_snapshots(log, log.snapshots.copy())
         log.producers.clear()
-    _begin(log, log.start_offset, now_ms)
-
-
-def _begin(log: Log, base_offset: int, now_ms: int) -> None:
-    log.segments.append(Segment.create(log.disk, log.directory, base_offset, now_ms, log.config.index_interval_bytes))
-    log.end_offset = base_offset
+    segments.append(Segment.create(log.disk, log.directory, log.start_offset, now_ms, log.config.index_interval_bytes))
+    log.end_offset = log.start_offset
     log.unsynced.wrote(names_changed=True)
+    return True
 
 
-def _activate(log: Log, segment: Segment, now_ms: int) -> None:
+def _activate(log: Log, segment: Segment, now_ms: int) -> bool:
+    """Trust the last segment, as a clean stop allows, or scan it if that does not hold; says whether it was scanned."""
     try:
         next_offset = segment.activate(now_ms)
     except (CorruptIndex, CorruptMessage):
-        # The indexes of the last segment, or its end, are not what a clean stop leaves.
-        next_offset = recover_segment(log, segment, now_ms).next_offset
+        restore_producers(log, segment.base_offset, now_ms)
+        log.end_offset = recover_segment(log, segment, now_ms).next_offset
+        return True
     log.end_offset = segment.base_offset if next_offset is None else next_offset
+    return False
 
 
 def _load_epochs(log: Log, *, exists: bool) -> bool:

@@ -21,7 +21,7 @@ from millstream.log import appending, cutting, following, loading, lookup, readi
 from millstream.log.appending import Appended
 from millstream.log.flushing import Unsynced
 from millstream.log.producers import Origin, ProducerStates
-from millstream.log.reading import Slice
+from millstream.log.reading import RecentlyOpened, Slice
 from millstream.protocol.errors import StorageError
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Log:
         self.recovery_point = 0
         self.producers = ProducerStates()
         self.snapshots: list[int] = []
+        self.opened = RecentlyOpened()
         self.unsynced = Unsynced(disk, directory)
         self.removals: list[Removal] = []
         self.failure: OSError | None = None
@@ -232,7 +233,8 @@ class Log:
             self.failure = error
 
     def offline_error(self) -> StorageError:
-        return StorageError(f"the log in {self.directory} is offline: {self.failure}")
+        why = self.failure or "it was closed"
+        return StorageError(f"the log in {self.directory} is offline: {why}")
 
     def prepare_close(self) -> list[SyncTarget]:
         """Write what a clean stop leaves; if the targets are synced and `synced` is called, `close` finds no work."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.log.batches import headers_from
+from millstream.protocol.errors import CorruptMessage, RecordTooLarge
 from millstream.records.batch import NO_TIMESTAMP
 from millstream.records.reading import decode_records, find_timestamp
 
@@ -47,22 +48,28 @@ def offset_for_timestamp(log: Log, timestamp: int) -> FoundOffset | None:
 
 
 def _find_in(log: Log, segment: Segment, timestamp: int) -> FoundOffset | None:
+    log.opened.touch(segment)
     begin = max(segment.offset_before(timestamp), log.start_offset)
     for position, header in headers_from(segment.file, segment.position_before(begin), segment.size):
         if header.max_timestamp < timestamp or header.last_offset < log.start_offset:
             continue
-        batch = segment.file.read(position, header.size)
-        found = find_timestamp(batch, timestamp, limits=log.config.decompression_limits)
-        if found is not None and found[0] >= log.start_offset:
+        try:
+            found = _find_in_batch(log, segment.file.read(position, header.size), timestamp)
+        except (CorruptMessage, RecordTooLarge):
+            # It lies inside (validation may be off). Its header is all that can be told of it.
+            found = max(header.base_offset, log.start_offset), header.max_timestamp
+        if found is not None:
             return FoundOffset(*found, header.leader_epoch)
-        if found is not None and (later := _later_in(log, batch, timestamp)) is not None:
-            return FoundOffset(*later, header.leader_epoch)
     return None
 
 
-def _later_in(log: Log, batch: bytes, timestamp: int) -> tuple[int, int] | None:
-    """The log starts inside of this batch (DeleteRecords): only its later records count."""
-    for record in decode_records(batch, limits=log.config.decompression_limits):
+def _find_in_batch(log: Log, batch: bytes, timestamp: int) -> tuple[int, int] | None:
+    limits = log.config.decompression_limits
+    found = find_timestamp(batch, timestamp, limits=limits)
+    if found is None or found[0] >= log.start_offset:
+        return found
+    # The log starts inside of this batch (DeleteRecords): only its later records count.
+    for record in decode_records(batch, limits=limits):
         if record.offset >= log.start_offset and record.timestamp >= timestamp:
             return record.offset, record.timestamp
     return None

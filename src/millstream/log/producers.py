@@ -33,12 +33,11 @@ SEQUENCES = 1 << 31
 
 
 class Origin(Enum):
-    """Who appends: only clients are held to their sequences, and only what a leader wrote itself is trusted."""
+    """Who appends as a leader: clients are checked, what this node's own coordinators and quorum wrote is not."""
 
     CLIENT = "client"
     COORDINATOR = "coordinator"
     RAFT_LEADER = "raft leader"
-    REPLICATION = "replication"
 
 
 class InvalidTransactionState(BrokerError, code=ErrorCode.INVALID_TXN_STATE):

@@ -16,7 +16,10 @@ from millstream.protocol.errors import OffsetOutOfRange
 
 if TYPE_CHECKING:
     from millstream.log.log import Log
+    from millstream.log.segment import Segment
     from millstream.runtime.ports import File
+
+_OPEN_SEGMENTS_MAX = 4
 
 
 class Slice(NamedTuple):
@@ -28,6 +31,28 @@ class Slice(NamedTuple):
 
     def read(self) -> bytes:
         return self.file.read(self.position, self.length)
+
+
+class RecentlyOpened:
+    """Closed segments whose files are open, the last used at the end. A log of a thousand segments keeps a few open."""
+
+    __slots__ = ("_segments",)
+
+    def __init__(self) -> None:
+        self._segments: list[Segment] = []
+
+    def touch(self, segment: Segment) -> None:
+        segments = self._segments
+        if segment.active or (segments and segments[-1] is segment):
+            return
+        if segment in segments:
+            segments.remove(segment)
+        elif len(segments) == _OPEN_SEGMENTS_MAX:
+            oldest = segments.pop(0)
+            # It may have become the active one again, by truncation.
+            if not oldest.active:
+                oldest.close()
+        segments.append(segment)
 
 
 def find(log: Log, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool) -> Slice | None:
@@ -51,6 +76,7 @@ def find(log: Log, offset: int, max_bytes: int, upto_offset: int, *, at_least_on
             number += 1
             position = segments[number].position_of(offset)
         segment = segments[number]
+        log.opened.touch(segment)
         segment_end = segments[number + 1].base_offset if segment is not active else log.end_offset
     if position is None:
         return None

@@ -65,6 +65,7 @@ def roll(log: Log, base_offset: int, now_ms: int) -> Segment:
         *([old.txn_index.path] if old.txn_index.has_file else []),
         names_changed=True,
     )
+    log.opened.touch(old)
     log.segments.append(segment)
     log.active = segment
     return segment

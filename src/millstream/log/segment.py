@@ -265,7 +265,12 @@ class Segment:
         """Cut off the batch that reaches `offset` and all behind it; returns the next offset, None if now empty."""
         position = self.position_of(offset)
         if not self.active:
-            self.activate(now_ms)
+            try:
+                self.activate(now_ms)
+            except CorruptIndex:
+                self.active = False
+                self.rebuild_indexes()
+                self.activate(now_ms)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
         self.txn_index.truncate_to(offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.metadata import image as kinds
 from millstream.metadata.image import (
     BROKER_CONFIG,
     BROKER_LOGGER_CONFIG,
@@ -87,25 +88,26 @@ def _describe(
 ) -> list[DescribeConfigsResourceResult]:
     name = resource.resource_name
     match resource.resource_type:
-        case 2:  # TOPIC_CONFIG
+        case kinds.TOPIC_CONFIG:
             check_topic_name(name)
             if name not in image.topics.by_name:
                 raise UnknownTopicOrPartition(f"There is no topic '{name}'.")
             found = _declared(TOPIC, settings.of(Scope.TOPIC, image.topic_config(name)), request)
-        case 4:  # BROKER_CONFIG
+        case kinds.BROKER_CONFIG:
             if name == CLUSTER_DEFAULT:
                 found = _set_on_all_brokers(image.config(BROKER_CONFIG, CLUSTER_DEFAULT), request)
             else:
                 check_broker_name(name, node_id)
                 found = _declared(BROKER, settings, request) + _undeclared(settings, request)
-        case 8:  # BROKER_LOGGER_CONFIG: this broker has no loggers whose level could be told apart.
+        case kinds.BROKER_LOGGER_CONFIG:
+            # This broker has no loggers whose levels could be told apart.
             check_broker_name(name, node_id)
             found = []
-        case 16:  # CLIENT_METRICS_CONFIG
+        case kinds.CLIENT_METRICS_CONFIG:
             _check_named(name, "A client-metrics subscription")
             overrides = image.config(CLIENT_METRICS_CONFIG, name)
             found = _declared(CLIENT_METRICS, settings.of(Scope.CLIENT_METRICS, overrides), request)
-        case 32:  # GROUP_CONFIG
+        case kinds.GROUP_CONFIG:
             _check_named(name, "A group")
             found = _declared(GROUP, settings.of(Scope.GROUP, image.config(GROUP_CONFIG, name)), request)
         case unknown:

@@ -233,3 +233,31 @@ class NotCoordinator(BrokerError, code=ErrorCode.NOT_COORDINATOR):
 
 class CoordinatorNotAvailable(BrokerError, code=ErrorCode.COORDINATOR_NOT_AVAILABLE):
     """There is no coordinator for this at the moment."""
+
+
+class GroupNotFound(BrokerError, code=ErrorCode.GROUP_ID_NOT_FOUND):
+    """There is no such group."""
+
+
+class UnknownMember(BrokerError, code=ErrorCode.UNKNOWN_MEMBER_ID):
+    """The group does not know this member."""
+
+
+class IllegalGeneration(BrokerError, code=ErrorCode.ILLEGAL_GENERATION):
+    """The generation is not the group's."""
+
+
+class StaleMemberEpoch(BrokerError, code=ErrorCode.STALE_MEMBER_EPOCH):
+    """The member's epoch is not its current one; it asks again once it knows that."""
+
+
+class FencedInstance(BrokerError, code=ErrorCode.FENCED_INSTANCE_ID):
+    """Another member has taken over this instance id."""
+
+
+class RebalanceInProgress(BrokerError, code=ErrorCode.REBALANCE_IN_PROGRESS):
+    """The group is rebalancing; the member joins again."""
+
+
+class NonEmptyGroup(BrokerError, code=ErrorCode.NON_EMPTY_GROUP):
+    """The group has members."""

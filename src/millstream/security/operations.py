@@ -71,11 +71,11 @@ class AllowAll:
 
     def allows(
         self,
-        principal: str,  # noqa: ARG002
-        host: str,  # noqa: ARG002
-        operation: Operation,  # noqa: ARG002
-        resource_type: ResourceType,  # noqa: ARG002
-        name: str | None,  # noqa: ARG002
+        principal: str,
+        host: str,
+        operation: Operation,
+        resource_type: ResourceType,
+        name: str | None,
     ) -> bool:
         return True
 

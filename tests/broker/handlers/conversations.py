@@ -7,7 +7,6 @@ prefix, so that a conversation can be held with a broker that others talk to.
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -104,9 +103,3 @@ def configs_of(answer: Any, *names: str) -> list[tuple[str, str | None, int, boo
         for entry in result.configs
         if entry.name in names
     )
-
-
-def without(heard: Any, *path: str) -> None:
-    """Drop a field that the two cannot agree on, wherever it is."""
-    with suppress(KeyError):
-        del heard[path[0]]

@@ -1,0 +1,121 @@
+"""The group coordinator's replicated machine: the groups and offsets of one partition of `__consumer_offsets`.
+
+`decide_*` functions live with what they decide on and take the machine as their first argument:
+
+    groups/classic/    JoinGroup, SyncGroup, Heartbeat, LeaveGroup, …       decide_join(machine, request, …) -> Decision
+    groups/consumer/   ConsumerGroupHeartbeat (KIP-848)
+    groups/offsets/    OffsetCommit, OffsetFetch, OffsetDelete, TxnOffsetCommit, expiry
+
+This module is where a record finds the code that applies it (`_APPLY`, by the type of its key) and a timer finds its
+owner (by the first item of its key: a group's type name with the group's id behind it, or "offsets").
+
+Settings and the metadata image are asked for when they are needed: both change while the machine lives.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from millstream.groups.classic.replay import apply_group_metadata
+from millstream.groups.group import Group, SimpleGroup
+from millstream.groups.offsets.expiry import EXPIRY_TIMER, OFFSETS_TIMERS, decide_expiry
+from millstream.groups.offsets.store import CommittedOffsets
+from millstream.metadata.image import GROUP_CONFIG
+from millstream.protocol.messages.groups.group_metadata import GroupMetadataKey
+from millstream.protocol.messages.groups.offset_commit import OffsetCommitKey
+from millstream.replicated import Cancel, Decision, Schedule
+from millstream.settings import OFFSETS_RETENTION_CHECK_INTERVAL_MS
+from millstream.settings.declare import Scope
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from millstream.metadata.image import MetadataImage
+    from millstream.protocol.uuid import Uuid
+    from millstream.settings.effective import Settings
+
+# By the type of a record's key: what applies it. Offsets are apart, since they may belong to a transaction.
+_APPLY: dict[type, Callable[[GroupMachine, Any, Any], None]] = {
+    GroupMetadataKey: apply_group_metadata,
+}
+
+
+class GroupMachine:
+    """Groups by id, and their offsets. Driven by `runtime/shard.py`."""
+
+    def __init__(
+        self,
+        settings: Callable[[], Settings],
+        image: Callable[[], MetadataImage],
+        new_uuid: Callable[[], Uuid],
+    ) -> None:
+        self._settings = settings
+        self._image = image
+        self.new_uuid = new_uuid
+        # Groups that have, or had, members. Those that only have offsets are found by `group`, too.
+        self.groups: dict[str, Group] = {}
+        self.offsets = CommittedOffsets()
+        # Groups that the expiry of offsets has not looked at yet in its present round.
+        self.expiry_queue: list[str] = []
+
+    @property
+    def settings(self) -> Settings:
+        """The broker's settings as they are now."""
+        return self._settings()
+
+    @property
+    def image(self) -> MetadataImage:
+        """The newest committed metadata."""
+        return self._image()
+
+    def group_settings(self, group_id: str) -> Settings:
+        """The settings of one group: its own (a GROUP config resource) before the broker's."""
+        return self.settings.of(Scope.GROUP, self.image.config(GROUP_CONFIG, group_id))
+
+    # --- groups
+
+    def group(self, group_id: str) -> Group | None:
+        """The group, also one that has nothing but offsets."""
+        known = self.groups.get(group_id)
+        if known is None and self.offsets.knows(group_id):
+            return SimpleGroup(group_id)
+        return known
+
+    def all_groups(self) -> Iterator[Group]:
+        """Every group once: those with members or a past first, then those that only have offsets."""
+        yield from self.groups.values()
+        for group_id in self.offsets.group_ids():
+            if group_id not in self.groups:
+                yield SimpleGroup(group_id)
+
+    # --- what the shard drives
+
+    def apply(self, key: Any, value: Any | None, *, transaction: tuple[int, int] | None, offset: int) -> None:
+        """The only writer of what is stored."""
+        kind = type(key)
+        if kind is OffsetCommitKey:
+            self.offsets.apply(key, value, transaction=transaction, offset=offset)
+            return
+        apply = _APPLY.get(kind)
+        # Records of other releases' groups (streams, share) are left alone, as is the offset of a broker before 0.9.
+        if apply is not None:
+            apply(self, key, value)
+
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:  # noqa: ARG002
+        self.offsets.end_transaction(producer_id, committed=committed)
+
+    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
+        timers: list[Schedule | Cancel] = [Schedule(EXPIRY_TIMER, self.settings[OFFSETS_RETENTION_CHECK_INTERVAL_MS])]
+        for group in self.groups.values():
+            timers += group.loaded(now_ms)
+        return tuple(timers)
+
+    def on_timer(self, key: Hashable, now_ms: int) -> Decision[Any]:
+        assert isinstance(key, tuple), f"{key!r} is no group coordinator's timer"
+        if key[0] == OFFSETS_TIMERS:
+            return decide_expiry(self, now_ms)
+        group = self.groups.get(key[1])
+        # A timer may outlive its group, and a group that was converted is of another kind.
+        if group is None or group.type_name != key[0]:
+            return Decision()
+        return group.on_timer(self, key, now_ms)

@@ -1,0 +1,154 @@
+"""Kafka's tools by their names: the same words print the same lines.
+
+The comparison runs both on one cluster of Apache Kafka's: what ours prints there is what Kafka's own tool prints.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.cli.conftest import environment, run_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.conftest import Run
+    from tests.support.apache_kafka import ApacheKafka
+    from tests.support.running import RunningBroker
+
+CLASSES = {
+    "kafka-topics": "TopicCommand",
+    "kafka-configs": "kafka.admin.ConfigCommand",
+    "kafka-console-producer": "ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+}
+
+
+def test_the_first_steps_of_every_tutorial_work(ok: Run, cluster: RunningBroker, fresh_name: str) -> None:
+    server = ("--bootstrap-server", cluster.bootstrap_servers)
+    create = ("--create", "--topic", fresh_name, "--replication-factor", "1", "--partitions", "3")
+    assert (
+        ok("kafka-topics", *create, "--config", "retention.ms=100000000", *server).out
+        == f"Created topic {fresh_name}.\n"
+    )
+    assert fresh_name in ok("kafka-topics.sh", "--list", *server).lines
+    ok(
+        "kafka-console-producer.sh",
+        *("--topic", fresh_name, "--property", "parse.key=true", "--property", "key.separator=:"),
+        *("--broker-list", cluster.bootstrap_servers),
+        stdin="a:1\nb:2\n",
+    )
+    read = ok("kafka-console-consumer", "--topic", fresh_name, "--from-beginning", "--max-messages", "2", *server)
+    assert sorted(read.lines) == ["1", "2"]
+    assert "Processed a total of 2 messages" in read.err
+    ok("kafka-configs", "--alter", "--topic", fresh_name, "--add-config", "max.message.bytes=5000", *server)
+    assert "max.message.bytes=5000" in ok("kafka-configs", "--describe", "--topic", fresh_name, *server).out
+    ok("kafka-topics", "--delete", "--topic", fresh_name, *server)
+
+
+def test_zookeeper_is_answered_with_the_modern_command() -> None:
+    ended = run_command(
+        "kafka-topics", "--zookeeper", "localhost:2181", "--create", "--topic", "x", "--partitions", "3"
+    )
+    assert ended.code == 2
+    assert "kafka-topics --bootstrap-server localhost:9092 --create --topic x --partitions 3" in ended.err
+
+
+def compared(kafka: ApacheKafka, tool: str, *words: str, stdin: str = "") -> str:
+    """What both print to standard output; they must agree, exit code included."""
+    server = ("--bootstrap-server", kafka.bootstrap_servers)
+    ours = run_command(tool, *server, *words, stdin=stdin)
+    theirs = kafka.run_tool(CLASSES[tool], *server, *words, input=stdin)
+    # Theirs tells errors and advice on standard output too; what a script reads is the rest.
+    said = re.sub(r"^(Error while executing|Option --|Warning: --).*\n", "", theirs.stdout, flags=re.MULTILINE)
+    assert (ours.out, ours.code) == (said, theirs.returncode)
+    return ours.out
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_topics_prints_what_kafkas_prints(apache_kafka: ApacheKafka, fresh_name: str) -> None:
+    create = ("--create", "--topic", fresh_name, "--partitions", "3", "--config", "retention.ms=5000")
+    server = ("--bootstrap-server", apache_kafka.bootstrap_servers)
+    assert run_command("kafka-topics", *server, *create).code == 0
+    described = compared(apache_kafka, "kafka-topics", "--describe", "--topic", fresh_name)
+    assert described.count("\n") == 4
+    for words in (
+        ("--list",),
+        ("--list", "--topic", f"{fresh_name[:5]}.*"),
+        ("--describe", "--topic", fresh_name, "--topics-with-overrides"),
+        ("--describe", "--topic", fresh_name, "--under-replicated-partitions"),
+        ("--describe", "--topic", fresh_name, "--at-min-isr-partitions"),
+        ("--describe", "--topic", "nowhere"),
+        ("--delete", "--topic", "nowhere"),
+        ("--delete", "--topic", "nowhere", "--if-exists"),
+        ("--create", "--topic", fresh_name),
+        ("--create", "--topic", fresh_name, "--if-not-exists"),
+        ("--alter", "--topic", fresh_name, "--partitions", "2"),
+    ):
+        compared(apache_kafka, "kafka-topics", *words)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_configs_prints_what_kafkas_prints(apache_kafka: ApacheKafka, fresh_name: str) -> None:
+    server = ("--bootstrap-server", apache_kafka.bootstrap_servers)
+    assert run_command("kafka-topics", *server, "--create", "--topic", fresh_name).code == 0
+    for words in (
+        ("--alter", "--topic", fresh_name, "--add-config", "cleanup.policy=[compact,delete],max.message.bytes=5000"),
+        ("--describe", "--topic", fresh_name),
+        ("--describe", "--entity-type", "topics", "--entity-name", fresh_name, "--all"),
+        ("--alter", "--topic", fresh_name, "--delete-config", "max.message.bytes"),
+        ("--describe", "--topic", fresh_name),
+        ("--describe", "--topic", "nowhere"),
+        ("--describe", "--entity-type", "brokers", "--entity-default"),
+        ("--describe", "--entity-type", "brokers"),
+    ):
+        compared(apache_kafka, "kafka-configs", *words)
+
+
+@pytest.mark.java
+@pytest.mark.slow
+def test_the_console_tools_understand_each_other(apache_kafka: ApacheKafka, fresh_name: str) -> None:
+    server = ("--bootstrap-server", apache_kafka.bootstrap_servers)
+    assert run_command("kafka-topics", *server, "--create", "--topic", fresh_name, "--partitions", "5").code == 0
+    reading = ("--property", "parse.key=true", "--property", "parse.headers=true", "--property", "null.marker=NULL")
+    lines = "".join(f"h:1,i:2\tkey-{number}\tvalue\n" for number in range(20)) + "NULL\tkey-1\tNULL\n"
+    for write in (run_command, None):
+        if write is not None:
+            assert write("kafka-console-producer", *server, "--topic", fresh_name, *reading, stdin=lines).code == 0
+        else:
+            theirs = ("--topic", fresh_name, *reading)
+            apache_kafka.run_tool("ConsoleProducer", *server, *theirs, input=lines, check=True)
+    # Ours wrote the first 21 and Java's the others: every key must have stayed in its partition.
+    shown = ("timestamp", "partition", "offset", "epoch", "headers", "key", "value")
+    printing = [part for name in shown for part in ("--property", f"print.{name}=true")]
+    for partition in range(5):
+        place = ("--topic", fresh_name, "--partition", str(partition), "--offset", "earliest", "--timeout-ms", "4000")
+        printed = compared(apache_kafka, "kafka-console-consumer", *place, *printing)
+        keys = [line.split("\t")[5] for line in printed.splitlines()]
+        half = len(keys) // 2
+        assert sorted(keys[:half]) == sorted(keys[half:])
+
+
+def test_shims_put_the_tools_on_the_path(millstream: RunningBroker, tmp_path: Path) -> None:
+    assert run_command("shims", str(tmp_path / "bin")).code == 0
+    for name in ("kafka-topics", "kafka-topics.sh"):
+        done = subprocess.run(
+            [tmp_path / "bin" / name, "--list", "--bootstrap-server", millstream.bootstrap_servers],
+            env=environment(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_shims_leave_the_files_of_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "kafka-topics").write_text("#!/bin/sh\nexec java ...\n")
+    assert run_command("shims", str(tmp_path)).code == 2
+    assert run_command("shims", str(tmp_path), "--force").code == 0
