@@ -10,6 +10,7 @@ from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataRequestTopic
+from millstream.protocol.uuid import ZERO_UUID
 from tests.support.apache_kafka import PRODUCTION, ApacheKafka
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.raw import RawClient
@@ -51,12 +52,10 @@ def wait_for_leaders(client: RawClient, topic: str, partitions: int, within_s: f
 def topic(broker: RunningBroker, partitions: int = 6) -> Iterator[str]:
     """A topic of a row's own, deleted afterwards so that the disk holds one row's data at a time."""
     name = f"bench-{next(_topic_numbers)}"
-    wanted = CreatableTopic(
-        name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[]
-    )
+    wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=[])
     with RawClient.of(broker, timeout_s=120) as client:
         (answer,) = client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 5).topics
         assert answer.error_code == ErrorCode.NONE, answer
         wait_for_leaders(client, name, partitions)
         yield name
-        client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=60_000), 6)
+        client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID)], timeout_ms=60_000), 6)

@@ -30,9 +30,7 @@ class Produced(NamedTuple):
     latency_ms_p99: float
 
 
-def produce(
-    broker: RunningBroker, topic: str, *, count: int, size: int, client_settings: dict[str, str]
-) -> Produced:
+def produce(broker: RunningBroker, topic: str, *, count: int, size: int, client_settings: dict[str, str]) -> Produced:
     """Run ProducerPerformance as fast as it goes."""
     settings = [f"{name}={value}" for name, value in client_settings.items()]
     command = [

@@ -211,7 +211,12 @@ def test_a_voter_whose_disk_was_replaced_is_refused(tmp_path: Path) -> None:
 
 def test_a_quorum_of_several_is_refused() -> None:
     with pytest.raises(StorageRefused, match=r"other voters as well \(2, 3\)"):
-        check_voters(VoterSet((Voter(1), Voter(2), Voter(3))), 1, Uuid(b"n" * 16))
+        check_voters(VoterSet((Voter(1), Voter(2), Voter(3))), 0, 1, Uuid(b"n" * 16))
+
+
+def test_a_newer_kraft_version_is_refused() -> None:
+    with pytest.raises(StorageRefused, match=r"kraft.version 2"):
+        check_voters(VoterSet((Voter(1),)), 2, 1, Uuid(b"n" * 16))
 
 
 def test_levels_found_in_a_directory_are_kept(tmp_path: Path) -> None:

@@ -213,14 +213,18 @@ class ApacheKafka:
         )
         run_tool("kafka.tools.StorageTool", *command, check=True)
 
-    def start(self, *, within_s: float = 90) -> None:
-        """Start and wait until both listeners answer."""
+    def launch(self) -> None:
+        """Start the process without waiting for anything."""
         assert self._process is None, "already started"
         command = java_command("kafka.Kafka", jvm_options=self._jvm_options, log_level="info")
         with self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 [*command, str(self.properties_path)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
+
+    def start(self, *, within_s: float = 90) -> None:
+        """Start and wait until both listeners answer."""
+        self.launch()
         try:
             wait_until(self._ready, "Apache Kafka to answer ApiVersions", within_s=within_s, every_s=0.05)
         except BaseException:

@@ -116,7 +116,8 @@ class ControllerNode:
             raise StorageRefused(f"The metadata log in {config.metadata_log_dir} cannot be read: {error}") from error
         try:
             check_openable(node.image, config.bootstrap, insecure=config.insecure)
-            check_voters(node.log.quorum.voters, config.node_id, config.directory_id)
+            quorum = node.log.quorum
+            check_voters(quorum.voters, quorum.kraft_version, config.node_id, config.directory_id)
         except StorageRefused:
             await node.log.close()
             raise

@@ -35,7 +35,7 @@ from millstream.metadata.bootstrap import feature_records
 from millstream.metadata.delta import apply
 from millstream.metadata.image import METADATA_VERSION
 from millstream.metadata.metadata_version import LEVEL_MAX, LEVEL_MIN, NAMES
-from millstream.quorum.voters import Voter, VoterEndpoint, VoterSet
+from millstream.quorum.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -204,8 +204,10 @@ def check_openable(image: MetadataImage, bootstrap: Sequence[MetadataRecord], *,
         )
 
 
-def check_voters(voters: VoterSet, node_id: int, directory_id: Uuid) -> None:
+def check_voters(voters: VoterSet, kraft_version: int, node_id: int, directory_id: Uuid) -> None:
     """Refuse a quorum that this node alone cannot be, or in which this very directory has no vote."""
+    if kraft_version > DYNAMIC:
+        raise StorageRefused(f"kraft.version {kraft_version} is newer than {DYNAMIC}, the newest one known here.")
     others = [voter.id for voter in voters if voter.id != node_id]
     if others:
         raise StorageRefused(

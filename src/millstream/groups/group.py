@@ -4,8 +4,8 @@ Offsets are committed, fetched, deleted and expired by the same code for all kin
 what that code asks. ListGroups and DeleteGroups ask it too.
 
 Kafka keeps an empty classic group for whoever commits offsets without ever joining. Here such a *simple group* is not
-stored: it is there as long as it has offsets (`GroupMachine.group` makes a `SimpleGroup` on the fly), so a replay, which
-may see compacted records only, cannot disagree with a coordinator that never restarted.
+stored: it is there as long as it has offsets (`GroupMachine.group` makes a `SimpleGroup` on the fly), so a replay,
+which may see compacted records only, cannot disagree with a coordinator that never restarted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Group(Protocol):
 
     @property
     def type_name(self) -> str:
-        """"classic" or "consumer": also the first item of its timers' keys."""
+        """CLASSIC or CONSUMER; also the first item of its timers' keys."""
 
     def state_name(self, now_ms: int) -> str:
         """As Kafka spells it: Empty, Stable, PreparingRebalance, …"""
@@ -108,7 +108,7 @@ class SimpleGroup:
     def __init__(self, group_id: str) -> None:
         self.id = group_id
 
-    def state_name(self, now_ms: int) -> str:  # noqa: ARG002
+    def state_name(self, now_ms: int) -> str:
         return "Empty"
 
     def listed(self, now_ms: int) -> ListedGroup:
@@ -118,12 +118,12 @@ class SimpleGroup:
 
     def check_commit(
         self,
-        member_id: str,  # noqa: ARG002
-        instance_id: str | None,  # noqa: ARG002
+        member_id: str,
+        instance_id: str | None,
         generation: int,
         *,
-        transactional: bool,  # noqa: ARG002
-        version: int,  # noqa: ARG002
+        transactional: bool,
+        version: int,
     ) -> CheckPartition | None:
         if generation >= 0:
             raise UnknownMember(f"group '{self.id}' has no members")
@@ -135,13 +135,13 @@ class SimpleGroup:
     def check_offset_delete(self) -> None:
         """Nobody reads with this group."""
 
-    def is_subscribed_to(self, topic: str) -> bool:  # noqa: ARG002
+    def is_subscribed_to(self, topic: str) -> bool:
         return False
 
     def offset_expiry(self) -> OffsetExpiry | None:
         return OffsetExpiry()
 
-    def committed(self, member_id: str) -> tuple[Schedule | Cancel, ...]:  # noqa: ARG002
+    def committed(self, member_id: str) -> tuple[Schedule | Cancel, ...]:
         return ()
 
     def check_delete(self) -> None:
@@ -151,8 +151,8 @@ class SimpleGroup:
         # As Kafka: a group of this id may be in the log from a time when it had members.
         return (Record(GroupMetadataKey(group=self.id), None),)
 
-    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:  # noqa: ARG002
+    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
         return ()
 
-    def on_timer(self, machine: GroupMachine, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:  # noqa: ARG002
+    def on_timer(self, machine: GroupMachine, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:
         return Decision()

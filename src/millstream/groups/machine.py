@@ -52,6 +52,7 @@ class GroupMachine:
         self._settings = settings
         self._image = image
         self.new_uuid = new_uuid
+        self._plain: tuple[Settings, Settings] | None = None
         # Groups that have, or had, members. Those that only have offsets are found by `group`, too.
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
@@ -70,7 +71,14 @@ class GroupMachine:
 
     def group_settings(self, group_id: str) -> Settings:
         """The settings of one group: its own (a GROUP config resource) before the broker's."""
-        return self.settings.of(Scope.GROUP, self.image.config(GROUP_CONFIG, group_id))
+        settings = self._settings()
+        own = self._image().config(GROUP_CONFIG, group_id)
+        if own:
+            return settings.of(Scope.GROUP, own)
+        # Groups without settings of their own share one object, made anew when the broker's change.
+        if self._plain is None or self._plain[0] is not settings:
+            self._plain = (settings, settings.of(Scope.GROUP, {}))
+        return self._plain[1]
 
     # --- groups
 
@@ -101,7 +109,7 @@ class GroupMachine:
         if apply is not None:
             apply(self, key, value)
 
-    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:  # noqa: ARG002
+    def end_transaction(self, producer_id: int, producer_epoch: int, *, committed: bool) -> None:
         self.offsets.end_transaction(producer_id, committed=committed)
 
     def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
