@@ -8,6 +8,9 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.support.batches import Record, batch_of
+from tests.support.raw import RawClient, frame
+
 from millstream.protocol.codec import decode
 from millstream.protocol.messages.produce import (
     PartitionProduceData,
@@ -15,8 +18,6 @@ from millstream.protocol.messages.produce import (
     ProduceResponse,
     TopicProduceData,
 )
-from tests.support.batches import Record, batch_of
-from tests.support.raw import RawClient, frame
 
 if TYPE_CHECKING:
     from tests.support.running import RunningBroker

@@ -169,3 +169,27 @@ def test_a_peer_that_leaves_during_a_long_poll_leaves_nothing_behind(broker: Bro
     staying.send(produce("left-alone"), 9, 1)
     assert staying.answer(PRODUCE, 9)[1].responses[0].partition_responses[0].error_code == 0
     staying.socket.close()
+
+
+def test_a_client_over_its_quota_is_told_and_not_read_from() -> None:
+    class Strict:
+        """Everybody waits for a while after a Produce."""
+
+        def throttle_ms(self, principal: str, api_key: int) -> int:
+            return 60_000 if api_key == PRODUCE else 0
+
+    with Broker() as broker:
+        broker.create_topic("throttled")
+        assert broker._node is not None
+        broker._node.quotas = Strict()
+        greedy, modest = Peer(broker.port), Peer(broker.port)
+        greedy.send(produce("throttled"), 9, 1)
+        assert greedy.answer(PRODUCE, 9)[1].throttle_time_ms == 60_000
+        greedy.send(ApiVersionsRequest(), 0, 2)
+        modest.send(ApiVersionsRequest(), 0, 1)
+        assert modest.answer(API_VERSIONS, 0)[1].error_code == 0
+        greedy.socket.settimeout(0.2)
+        with pytest.raises(TimeoutError):
+            greedy.read_frame()
+        greedy.socket.close()
+        modest.socket.close()

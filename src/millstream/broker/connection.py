@@ -50,8 +50,8 @@ class Connection(asyncio.BufferedProtocol):
     """The server's end of one client's connection."""
 
     __slots__ = (
-        "_answers", "_closing", "_out", "_out_bytes", "_owned_bytes", "_paused", "_queued_bytes", "_reader", "_serving",
-        "_task", "_writable", "broker", "last_heard_ms", "listener", "local_address", "peer_host", "principal",
+        "_answers", "_closing", "_out", "_out_bytes", "_owned_bytes", "_paused", "_queued_bytes", "_reader", "_resting",
+        "_serving", "_task", "_writable", "broker", "last_heard_ms", "listener", "local_address", "peer_host", "principal",
         "transport",
     )  # fmt: skip
 
@@ -73,6 +73,7 @@ class Connection(asyncio.BufferedProtocol):
         self._paused = False
         self._writable = True
         self._serving = False
+        self._resting = False
         self._closing = False
         self.transport = cast("asyncio.Transport", None)
 
@@ -152,6 +153,7 @@ class Connection(asyncio.BufferedProtocol):
         return (
             self._task is not None
             or not self._writable
+            or self._resting
             or self._closing
             or not self.broker.is_ready
             or self._queued_bytes > self.listener.queued_bytes_max
@@ -267,6 +269,10 @@ class Connection(asyncio.BufferedProtocol):
             self._blame_ourselves(call, error)
 
     def _send(self, call: Call, correlation_id: int, response: Any) -> None:
+        throttle_ms = self.broker.quotas.throttle_ms(self.principal, call.handling.api_key)
+        if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = throttle_ms
+            self._rest(throttle_ms)
         out = bytearray(9 if call.tagged_response_header else 8)
         pieces = call.encode(response, out)
         length = len(out) - 4
@@ -279,6 +285,16 @@ class Connection(asyncio.BufferedProtocol):
             self._out += pieces
         _LENGTH_AND_CORRELATION.pack_into(out, 0, length, correlation_id)
         self._out_bytes += length
+
+    def _rest(self, throttle_ms: int) -> None:
+        """A client over its quota is not read from for as long as it was told to wait."""
+        self._resting = True
+
+        def wake() -> None:
+            self._resting = False
+            self.serve()
+
+        self.broker.loop.call_later(throttle_ms / 1000, wake)
 
     def _flush(self) -> None:
         out = self._out

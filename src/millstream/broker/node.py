@@ -30,7 +30,8 @@ from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT, Endpoint
 from millstream.protocol.frame_reader import SCRATCH_BYTES
 from millstream.quorum.voters import VoterEndpoint
 from millstream.runtime.logs import Logger
-from millstream.security.operations import AllowAll
+from millstream.security.operations import AllowAll, Authorizer
+from millstream.security.quotas import NoQuotas, Quotas
 from millstream.settings import (
     BROKER_RACK,
     LOG_CLEANER_DEDUPE_BUFFER_SIZE,
@@ -77,7 +78,8 @@ class Node:
         self.node_id = settings[NODE_ID]
         self.endpoints = Endpoints.of(settings)
         self.metrics = Metrics()
-        self.authorizer = AllowAll()
+        self.authorizer: Authorizer = AllowAll()
+        self.quotas: Quotas = NoQuotas()
         self.scratch = bytearray(SCRATCH_BYTES)
         self.is_ready = False
         self.failed: asyncio.Future[BaseException] = self.loop.create_future()

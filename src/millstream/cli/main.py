@@ -85,7 +85,7 @@ def _run_group(group: Group, words: list[str]) -> int:
     from millstream.cli.output import emit
 
     command, program, rest = choose(group, words)
-    given = vars(parsed := build_parser(command, program, SHARED).parse_args(rest))
+    given = vars(parsed := build_parser(command, program, SHARED).parse_intermixed_args(rest))
     if command.offline:
         as_json = given.pop("json", False)
         return emit(command.run(**given), as_json=as_json)

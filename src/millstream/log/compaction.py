@@ -29,6 +29,7 @@ from millstream.log.compaction_plan import (
 )
 from millstream.log.config import FOREVER
 from millstream.log.indexes import OffsetIndex
+from millstream.runtime.ports import ChildFailed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -167,7 +168,11 @@ class Compactor:
         """Partitions with a damaged segment, and what is wrong; they are not tried again before the next start."""
 
     async def run_once(self) -> Compacted | None:
-        """Clean the log that needs it most; None if none does. An OSError of the child's is for the caller to log."""
+        """Clean the log that needs it most; None if none does.
+
+        ChildFailed if the child did: nothing has happened then. StorageError if the disk failed while the new
+        segments were put in place: the partition is offline, and the next start finishes or undoes the swap.
+        """
         found = self._dirtiest()
         if found is None:
             return None
@@ -176,7 +181,11 @@ class Compactor:
         bytes_before = log.size_bytes
         try:
             result = await self._clean(log, dirty, directory, key)
-        except OSError as error:
+        except (OSError, ChildFailed) as error:
+            if log.deleted:
+                return None
+            if isinstance(error, ChildFailed):
+                raise
             log.mark_offline(error)
             raise log.offline_error() from error
         if result.damage is not None:

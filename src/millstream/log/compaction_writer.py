@@ -38,7 +38,8 @@ class SegmentWriter:
         self.size = 0
 
     def append(self, batch: Buffer, header: BatchHeader) -> None:
-        if header.max_timestamp > self._largest[0]:
+        # An empty batch keeps the time of records that are gone, which nobody can find any more.
+        if header.count and header.max_timestamp > self._largest[0]:
             self._largest = (header.max_timestamp, header.last_offset)
         if self.size - self._indexed_at > self._interval_bytes:
             self._offset_index.append(header.last_offset, self.size)

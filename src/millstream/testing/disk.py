@@ -145,18 +145,35 @@ class LossyDisk:
         self.locked.clear()
         if keep_unsynced:
             return
-        names = sorted({*self._files, *self._durable_files})
-        for name in names:
-            now, before = self._files.get(name), self._durable_files.get(name)
-            if now is not before and self._random.random() < 0.5:
-                # The change of this name reached the disk although nobody asked for it.
-                if now is None:
-                    del self._durable_files[name]
-                else:
-                    self._durable_files[name] = now
+        for names in self._unsynced_changes():
+            if self._random.random() < 0.5:
+                # The change reached the disk although nobody asked for it.
+                for name in names:
+                    now = self._files.get(name)
+                    if now is None:
+                        del self._durable_files[name]
+                    else:
+                        self._durable_files[name] = now
         self._files = dict(self._durable_files)
         for name in sorted(self._files):
             self._lose_unsynced_bytes(self._files[name])
+
+    def _unsynced_changes(self) -> list[list[str]]:
+        """Names that differ from what the platter holds. A rename is atomic: its names change together or not."""
+        changes: list[list[str]] = []
+        for name in sorted({*self._files, *self._durable_files}):
+            now, before = self._files.get(name), self._durable_files.get(name)
+            if now is before:
+                continue
+            inodes = {id(inode) for inode in (now, before) if inode is not None}
+            together = [change for change in changes if inodes & self._inodes_of(change)]
+            changes = [change for change in changes if change not in together]
+            changes.append([other for change in together for other in change] + [name])
+        return changes
+
+    def _inodes_of(self, names: list[str]) -> set[int]:
+        found = [files.get(name) for name in names for files in (self._files, self._durable_files)]
+        return {id(inode) for inode in found if inode is not None}
 
     def _lose_unsynced_bytes(self, inode: _Inode) -> None:
         content, durable = bytes(inode.content), inode.durable

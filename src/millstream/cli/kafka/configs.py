@@ -132,6 +132,7 @@ def _describe(client: SyncClient, kind: ResourceKind, name: str | None, *, every
         source = OWN_SOURCES[kind] if each else ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
         # What is printed as "dynamic" is what was set on this very entity.
         shown = [config for config in outcome if (everything and each) or config.source is source]
+        shown.sort(key=lambda config: config.name)
         if listed and kind is ResourceKind.TOPIC and not shown:
             continue
         if each:

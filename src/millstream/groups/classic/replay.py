@@ -1,8 +1,10 @@
-"""Classic groups from their records."""
+"""What is in the log of a classic group becomes the group."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from millstream.groups.classic.group import ClassicGroup
 
 if TYPE_CHECKING:
     from millstream.groups.machine import GroupMachine
@@ -10,6 +12,13 @@ if TYPE_CHECKING:
 
 
 def apply_group_metadata(machine: GroupMachine, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
-    """The helper of groups/classic writes this: a value makes or replaces the ClassicGroup, None removes it."""
+    """Applies a group's record, its own of a moment ago or one from the log; a tombstone removes the group."""
+    group = machine.groups.get(key.group)
     if value is None:
-        machine.groups.pop(key.group, None)
+        # The tombstone of a classic group says nothing about a group of another kind that took its id.
+        if isinstance(group, ClassicGroup):
+            del machine.groups[key.group]
+        return
+    if not isinstance(group, ClassicGroup):
+        group = machine.groups[key.group] = ClassicGroup(key.group, 0)
+    group.apply(value)

@@ -4,9 +4,10 @@ Of every (group, topic, partition) the newest value is kept as the record that w
 and no more, and nothing has to be converted when a million of them are replayed.
 
 Offsets committed in a transaction are *pending* under their producer id until its marker is written. Which of two
-commits counts is settled by their places in the log: a pending offset that was overtaken by a later commit, or by a
-later tombstone, is not brought back by its marker. The partition stays unstable (KIP-447) until the marker all the
-same. Places are compared and not the order of calls, because a replay applies ordinary commits late (shard_loading).
+commits counts is settled by their places in the log: a pending offset that was overtaken by a later commit is not
+brought back by its marker, though the partition stays unstable (KIP-447) until then; one that was overtaken by a
+tombstone is gone at once. Places are compared and not the order of calls, because a replay applies ordinary commits
+late (broker/shard_loading.py).
 """
 
 from __future__ import annotations
@@ -106,21 +107,15 @@ class CommittedOffsets:
         else:
             self._put(group_id, topic, partition, value)
         if group_id in self._open:
-            self._overtake(group_id, topic, partition, offset)
+            self._overtake((group_id, topic, partition), offset, forget=value is None)
 
     def end_transaction(self, producer_id: int, *, committed: bool) -> None:
         """The marker of a producer's transaction was written."""
-        for (group_id, topic, partition), pending in self._pending.pop(producer_id, {}).items():
-            opened = self._open[group_id]
-            producers = opened[topic, partition]
-            del producers[producer_id]
-            if not producers:
-                del opened[topic, partition]
-                if not opened:
-                    del self._open[group_id]
+        for place, pending in self._pending.pop(producer_id, {}).items():
+            self._close(place, producer_id)
             if committed and pending.value is not None:
-                self._put(group_id, topic, partition, pending.value)
-                self._overtake(group_id, topic, partition, pending.offset)
+                self._put(*place, pending.value)
+                self._overtake(place, pending.offset, forget=False)
 
     def _put(self, group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> None:
         topics = self._by_group.get(group_id)
@@ -144,12 +139,29 @@ class CommittedOffsets:
             if not topics:
                 del self._by_group[group_id]
 
-    def _overtake(self, group_id: str, topic: str, partition: int, offset: int) -> None:
-        place = (group_id, topic, partition)
-        for producer_id in self._open.get(group_id, {}).get((topic, partition), ()):
+    def _overtake(self, place: Place, offset: int, *, forget: bool) -> None:
+        """What is pending here and older than `offset` does not count any more."""
+        group_id, topic, partition = place
+        for producer_id in list(self._open.get(group_id, {}).get((topic, partition), ())):
             pending = self._pending[producer_id]
-            if pending[place].offset < offset:
+            if pending[place].offset > offset:
+                continue
+            if forget:
+                del pending[place]
+                self._close(place, producer_id)
+            else:
                 pending[place] = _Pending(None, pending[place].offset)
+
+    def _close(self, place: Place, producer_id: int) -> None:
+        """The producer has no transaction open here any more."""
+        group_id, topic, partition = place
+        opened = self._open[group_id]
+        producers = opened[topic, partition]
+        del producers[producer_id]
+        if not producers:
+            del opened[topic, partition]
+            if not opened:
+                del self._open[group_id]
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> Record:

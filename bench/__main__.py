@@ -1,0 +1,64 @@
+"""The command line: which rows, how much, against whom."""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import sys
+
+from _pytest.outcomes import OutcomeException
+
+from bench import feature_costs, footprint, latency, report, throughput
+from bench.contenders import APACHE_KAFKA, MILLSTREAM
+from bench.rows import Figures, Verdict, judge
+from bench.session import Session
+
+ROWS = (*throughput.ROWS, *latency.ROWS, *footprint.ROWS)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios to Apache Kafka on this machine.")
+    parser.add_argument("--only", action="append", choices=[row.name for row in ROWS], help="this row (repeatable)")
+    parser.add_argument("--quick", action="store_true", help="small amounts, one round: does it run at all?")
+    parser.add_argument("--feature-costs", action="store_true", help="what features cost, Millstream alone")
+    parser.add_argument("--contender", action="append", choices=[APACHE_KAFKA, MILLSTREAM], help="default: both")
+    arguments = parser.parse_args()
+    # Two thousand connections need as many descriptors, here and in the brokers, which inherit the limit.
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    session = Session(tuple(arguments.contender or (APACHE_KAFKA, MILLSTREAM)), quick=arguments.quick)
+    try:
+        if arguments.feature_costs:
+            return _feature_costs(session)
+        return _compare(session, arguments.only)
+    except OutcomeException as missing:
+        # What the tests' support says where a toolchain is missing.
+        print(f"cannot run here: {missing}", file=sys.stderr)
+        return 2
+    finally:
+        session.close()
+
+
+def _compare(session: Session, only: list[str] | None) -> int:
+    verdicts: list[Verdict] = []
+    rounds: dict[str, dict[str, list[Figures]]] = {}
+    for row in ROWS:
+        if only is not None and row.name not in only:
+            continue
+        rounds[row.name] = session.measure(row)
+        verdicts += judge(row, rounds[row.name])
+    report.print_verdicts(verdicts)
+    name = "quick" if session.quick else "bench"
+    print(f"written to {report.write_json(name, report.as_json(verdicts, rounds))}")
+    return 1 if any(verdict.holds is False for verdict in verdicts) and not session.quick else 0
+
+
+def _feature_costs(session: Session) -> int:
+    costs = feature_costs.measure(session)
+    report.print_costs(costs)
+    print(f"written to {report.write_json('feature-costs', {'costs': costs})}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,84 @@
+"""From `produce` to `poll`: one record at a time through confluent-kafka, and a producer beside stalled consumers."""
+
+from __future__ import annotations
+
+import contextlib
+import statistics
+import time
+from typing import TYPE_CHECKING
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.support.raw import RawClient, frame
+
+from bench import contenders, raw_producer
+from bench.rows import Bar, Figures, Row
+from millstream.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+
+if TYPE_CHECKING:
+    from bench.session import Session
+
+WARM_UP = 200
+STALLED_CONSUMERS = 50
+
+
+def ping_pong(session: Session, name: str) -> Figures:
+    broker = session.broker(name)
+    count = session.amount(5_000, 300)
+    common = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
+    took_ms: list[float] = []
+    with contenders.topic(broker, partitions=1) as topic:
+        producer = Producer(common | {"acks": "all", "linger.ms": 0})
+        consumer = Consumer(common | {"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": 500})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        for number in range(WARM_UP + count):
+            sent_at = time.perf_counter()
+            producer.produce(topic, b"%d" % number)
+            producer.flush()
+            message = None
+            while message is None:
+                message = consumer.poll(10)
+            assert message.error() is None, message.error()
+            assert message.value() == b"%d" % number
+            took_ms.append((time.perf_counter() - sent_at) * 1000)
+        consumer.close()
+    percentiles = statistics.quantiles(took_ms[WARM_UP:], n=100)
+    return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
+
+
+def beside_stalled_consumers(session: Session, name: str) -> Figures:
+    """Consumers that ask for a lot, again and again, and read none of it."""
+    broker = session.broker(name)
+    batch, records = raw_producer.prebuilt_batch(100_000)
+    seconds = 1 if session.quick else 6
+    with contenders.topic(broker) as topic, contextlib.ExitStack() as stalled:
+        raw_producer.run(broker, topic, batch, records, 1)
+        alone = raw_producer.run(broker, topic, batch, records, seconds)
+        partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=8 << 20)
+        wanted = FetchRequest(
+            max_wait_ms=500, min_bytes=1, max_bytes=8 << 20, topics=[FetchTopic(topic=topic, partitions=[partition])]
+        )
+        for _ in range(STALLED_CONSUMERS):
+            consumer = stalled.enter_context(RawClient.of(broker))
+            consumer.send_bytes(b"".join(frame(wanted, 11, number) for number in range(10)))
+        beside = raw_producer.run(broker, topic, batch, records, seconds)
+    return {
+        "alone records/s": alone.records,
+        "beside records/s": beside.records,
+        "of alone": beside.records / alone.records,
+    }
+
+
+ROWS = (
+    Row(
+        "ping-pong",
+        "ping-pong through confluent-kafka, acks=all",
+        ping_pong,
+        (Bar("p50 ms", "ms", ratio_at_most=0.6), Bar("p99 ms", "ms", ratio_at_most=0.5, at_most=10)),
+    ),
+    Row(
+        "stalled-consumers",
+        f"producer rate beside {STALLED_CONSUMERS} stalled consumers, of its rate alone",
+        beside_stalled_consumers,
+        (Bar("of alone", "x", at_least=0.95),),
+    ),
+)

@@ -1,0 +1,66 @@
+"""One run of the benchmark: the contenders that are up, and how much each row is to do."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench import contenders
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from tests.support.running import RunningBroker
+
+    from bench.rows import Figures, Row
+
+
+class Session:
+    """Starts a contender when a row first needs it and keeps it warm until the end."""
+
+    def __init__(self, names: tuple[str, ...], *, quick: bool) -> None:
+        self.names = names
+        self.quick = quick
+        self._folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
+        self._running: dict[str, RunningBroker] = {}
+
+    def amount(self, full: int, quick: int) -> int:
+        """How much to do: all of it, or just enough to see that it runs."""
+        return quick if self.quick else full
+
+    def broker(self, name: str) -> RunningBroker:
+        """The contender that all rows share."""
+        if name not in self._running:
+            broker = self.fresh(name)
+            broker.start()
+            self._running[name] = broker
+        return self._running[name]
+
+    def fresh(self, name: str, settings: Mapping[str, str] | None = None) -> RunningBroker:
+        """A contender of a row's own with an empty directory; the row starts and ends it."""
+        return contenders.make(name, Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder)), settings)
+
+    def discard(self, broker: RunningBroker) -> None:
+        """End a contender of a row's own and give its disk space back."""
+        broker.kill()
+        shutil.rmtree(broker.data_directory, ignore_errors=True)
+
+    def measure(self, row: Row) -> dict[str, list[Figures]]:
+        """All rounds of a row; the order of the contenders changes from round to round."""
+        rounds: dict[str, list[Figures]] = {name: [] for name in row.contenders if name in self.names}
+        for number in range(1 if self.quick else row.rounds):
+            order = list(rounds)
+            for name in order if number % 2 == 0 else reversed(order):
+                figures = row.measure(self, name)
+                rounds[name].append(figures)
+                said = ", ".join(f"{figure} {value:,.4g}" for figure, value in figures.items())
+                print(f"  {row.name} {name} round {number + 1}: {said}", file=sys.stderr, flush=True)
+        return rounds
+
+    def close(self) -> None:
+        for broker in self._running.values():
+            broker.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)

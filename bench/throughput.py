@@ -1,0 +1,108 @@
+"""How much goes in and out: Kafka's own producer and consumer, and a raw socket for the broker's own limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tests.support.running import cpu_seconds
+
+from bench import contenders, java_clients, raw_producer
+from bench.rows import Bar, Figures, Row
+
+if TYPE_CHECKING:
+    from bench.session import Session
+
+BATCHED = {"acks": "all", "batch.size": "65536", "linger.ms": "5"}
+LARGE = {"acks": "all", "batch.size": "262144", "linger.ms": "5"}
+UNBATCHED = {"acks": "1", "batch.size": "0", "linger.ms": "0"}
+
+
+def _produce(session: Session, name: str, count: int, size: int, settings: dict[str, str]) -> Figures:
+    broker = session.broker(name)
+    with contenders.topic(broker) as topic:
+        cpu_before = cpu_seconds(broker.pid)
+        produced = java_clients.produce(broker, topic, count=count, size=size, client_settings=settings)
+        cpu_s = cpu_seconds(broker.pid) - cpu_before
+    return {
+        "records/s": produced.records_per_s,
+        "latency ms": produced.latency_ms,
+        "latency p99 ms": produced.latency_ms_p99,
+        "broker CPU s": cpu_s,
+    }
+
+
+def produce_100(session: Session, name: str) -> Figures:
+    return _produce(session, name, session.amount(5_000_000, 200_000), 100, BATCHED)
+
+
+def produce_1k(session: Session, name: str) -> Figures:
+    return _produce(session, name, session.amount(1_000_000, 50_000), 1000, LARGE)
+
+
+def produce_unbatched(session: Session, name: str) -> Figures:
+    return _produce(session, name, session.amount(200_000, 5_000), 100, UNBATCHED)
+
+
+def _raw(session: Session, name: str, batch_bytes: int) -> Figures:
+    broker = session.broker(name)
+    batch, records = raw_producer.prebuilt_batch(batch_bytes)
+    with contenders.topic(broker) as topic:
+        raw_producer.run(broker, topic, batch, records, 1 if session.quick else 3)  # to be warm
+        rate = raw_producer.run(broker, topic, batch, records, 1 if session.quick else 10)
+    return {"records/s": rate.records, "requests/s": rate.requests, "MB/s": rate.megabytes}
+
+
+def raw_1mb(session: Session, name: str) -> Figures:
+    return _raw(session, name, 1_000_000)
+
+
+def raw_10kb(session: Session, name: str) -> Figures:
+    return _raw(session, name, 10_000)
+
+
+def consume(session: Session, name: str) -> Figures:
+    broker = session.broker(name)
+    count = session.amount(5_000_000, 200_000)
+    with contenders.topic(broker) as topic:
+        java_clients.produce(broker, topic, count=count, size=100, client_settings=BATCHED)
+        return {"records/s": java_clients.consume(broker, topic, count)}
+
+
+ROWS = (
+    Row(
+        "produce-100",
+        "ProducerPerformance, 100 B, 6 partitions, acks=all, batch 64 KB, linger 5 ms",
+        produce_100,
+        (Bar("records/s", "records/s", ratio_at_least=1.5), Bar("broker CPU s", "CPU s", ratio_at_most=1 / 3)),
+    ),
+    Row(
+        "produce-1k",
+        "ProducerPerformance, 1 KB, 6 partitions, acks=all, batch 256 KB",
+        produce_1k,
+        (Bar("records/s", "records/s", ratio_at_least=1.1),),
+    ),
+    Row(
+        "produce-unbatched",
+        "ProducerPerformance, 100 B, batch.size=0, acks=1",
+        produce_unbatched,
+        (Bar("records/s", "records/s", ratio_at_least=2.0),),
+    ),
+    Row(
+        "raw-1mb",
+        "raw socket, prebuilt 1 MB batches, 8 in flight",
+        raw_1mb,
+        (Bar("records/s", "records/s", ratio_at_least=2.0, at_least=1_000_000),),
+    ),
+    Row(
+        "raw-10kb",
+        "raw socket, prebuilt 10 KB batches, 8 in flight",
+        raw_10kb,
+        (Bar("records/s", "records/s", ratio_at_least=2.0, at_least=1_000_000),),
+    ),
+    Row(
+        "consume",
+        "assigned Java consumer reading it all, 100 B",
+        consume,
+        (Bar("records/s", "records/s", ratio_at_least=1.0),),
+    ),
+)
