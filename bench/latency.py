@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.raw import RawClient, frame
+from tests.support.running import cpu_seconds
+from tests.support.waiting import wait_until
 
 from bench import contenders, raw_producer
 from bench.rows import Bar, Figures, Row
@@ -45,6 +47,17 @@ def ping_pong(session: Session, name: str) -> Figures:
     return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
 
 
+def _wait_for_quiet(pid: int) -> None:
+    """Until the broker has stopped working on what the stalled consumers asked for: their stall is what counts."""
+    used_s = [cpu_seconds(pid)]
+
+    def quiet() -> bool:
+        used_s.append(cpu_seconds(pid))
+        return used_s[-1] - used_s[-2] < 0.02
+
+    wait_until(quiet, "a quiet broker", within_s=60, every_s=0.25)
+
+
 def beside_stalled_consumers(session: Session, name: str) -> Figures:
     """Consumers that ask for a lot, again and again, and read none of it."""
     broker = session.broker(name)
@@ -60,6 +73,7 @@ def beside_stalled_consumers(session: Session, name: str) -> Figures:
         for _ in range(STALLED_CONSUMERS):
             consumer = stalled.enter_context(RawClient.of(broker))
             consumer.send_bytes(b"".join(frame(wanted, 11, number) for number in range(10)))
+        _wait_for_quiet(broker.pid)
         beside = raw_producer.run(broker, topic, batch, records, seconds)
     return {
         "alone records/s": alone.records,

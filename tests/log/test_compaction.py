@@ -156,6 +156,7 @@ def test_47_a_log_of_nothing_but_tombstones_ends_up_empty_and_keeps_its_end() ->
     assert len(values_of(log)) == 3
     compact_now(log, now_ms=NOW_MS + HOUR_MS)
     assert values_of(log) == []
+    assert [(header.next_offset, header.count) for header in headers_of(log)] == [(3, 0)]
     assert log.end_offset == 3
     log.close()
     assert open_log(log.disk, config=COMPACTED, clean=False).end_offset == 3

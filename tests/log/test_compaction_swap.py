@@ -70,33 +70,39 @@ def run(directory: LogDirectory, disk: Disk, meanwhile: Callable[[], object] = l
 def test_23_a_crash_at_any_step_loses_no_newest_value(loses_power: bool) -> None:
     """A kill keeps all that was written; a loss of power keeps what was synced, and any part of the rest."""
     steps = 0
-    while True:
+    finished = False
+    while not finished:
         steps += 1
-        disk = lossy_disk(seed=steps)
-        log = open_log(disk, config=COMPACTED)
-        expected = write_some(log)
-        log.flush()
-        end_offset, recovery_point = log.end_offset, log.recovery_point
-        disk.power_off_at = disk.steps + steps
-        try:
-            compact_now(log)
-        except PowerLost:
-            finished = False
-        else:
-            finished = True
-        disk.crash(keep_unsynced=not loses_power)
-        again = open_log(disk, config=COMPACTED, clean=False, recovery_point=recovery_point)
-        again.advance_high_watermark(end_offset)
-        assert again.end_offset == end_offset, disk.last_step
-        assert newest_of(again) == expected, disk.last_step
-        offsets = [offset for offset, *_ in values_of(again)]
-        assert offsets == sorted(set(offsets)), disk.last_step
-        assert not [name for name in disk.list_directory(log.directory) if name.endswith((".cleaned", ".swap"))]
-        compact_now(again)
-        assert newest_of(again) == expected, disk.last_step
-        if finished:
-            break
+        for seed in range(5 if loses_power else 1):
+            finished = crash_after(steps, seed, loses_power=loses_power)
     assert steps > 40
+
+
+def crash_after(steps: int, seed: int, *, loses_power: bool) -> bool:
+    """Stop a compaction after so many changes of the disk; whether it was finished by then."""
+    disk = lossy_disk(seed=1_000 * seed + steps)
+    log = open_log(disk, config=COMPACTED)
+    expected = write_some(log)
+    log.flush()
+    end_offset, recovery_point = log.end_offset, log.recovery_point
+    disk.power_off_at = disk.steps + steps
+    try:
+        compact_now(log)
+    except PowerLost:
+        finished = False
+    else:
+        finished = True
+    disk.crash(keep_unsynced=not loses_power)
+    again = open_log(disk, config=COMPACTED, clean=False, recovery_point=recovery_point)
+    again.advance_high_watermark(end_offset)
+    assert again.end_offset == end_offset, disk.last_step
+    assert newest_of(again) == expected, disk.last_step
+    offsets = [offset for offset, *_ in values_of(again)]
+    assert offsets == sorted(set(offsets)), disk.last_step
+    assert not [name for name in disk.list_directory(log.directory) if name.endswith((".cleaned", ".swap"))]
+    compact_now(again)
+    assert newest_of(again) == expected, disk.last_step
+    return finished
 
 
 def test_the_dirtiest_log_is_cleaned_and_the_checkpoint_moves() -> None:
@@ -170,6 +176,19 @@ def test_after_a_truncation_nothing_is_replaced() -> None:
     assert directory.cleaner_offsets == {}
 
 
+def test_a_segment_that_grows_again_is_not_replaced() -> None:
+    disk = lossy_disk()
+    directory, log = a_directory(disk)
+    put(log, (b"k", b"v old"))
+    put(log, (b"k", b"v new"))
+    log.roll(NOW_MS)
+    put(log, (b"j", b"v lost"))
+    run(directory, disk, lambda: log.truncate_to(2, NOW_MS))
+    assert log.active is log.segments[0]
+    put(log, (b"j", b"v more"))
+    assert newest_of(log) == {b"k": b"v new", b"j": b"v more"}
+
+
 def test_a_truncation_that_was_written_over_is_noticed() -> None:
     disk = lossy_disk()
     directory, log = a_directory(disk)
@@ -200,6 +219,7 @@ def test_a_log_may_be_closed_meanwhile() -> None:
     directory, log = a_directory(disk)
     expected = write_some(log)
     run(directory, disk, log.close)
+    assert not [name for name in disk.list_directory(log.directory) if name.endswith(".deleted")]
     again = open_log(disk, log.directory, config=COMPACTED)
     again.advance_high_watermark(again.end_offset)
     assert newest_of(again) == expected

@@ -222,5 +222,5 @@ class LogMachine(RuleBasedStateMachine):
             assert int.from_bytes(fetched.read()[:8], "big", signed=True) == holds_it[0][0]
 
 
-LogMachine.TestCase.settings = settings(max_examples=400, stateful_step_count=60)
+LogMachine.TestCase.settings = settings(max_examples=50, stateful_step_count=40)
 TestLog = LogMachine.TestCase

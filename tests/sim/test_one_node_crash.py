@@ -44,11 +44,13 @@ def machine(seed: int, *, fsync: bool) -> Machine:
     )
 
 
-def work(history: History):  # noqa: ANN201
+def work(history: History):
     async def run(at: Machine) -> None:
         client = at.client
         for name in ("orders", "short-lived"):
-            made = (await create_topics(client, [NewTopic(name, PARTITIONS, 1, {"internal.segment.bytes": "400"})]))[name]
+            made = (await create_topics(client, [NewTopic(name, PARTITIONS, 1, {"internal.segment.bytes": "400"})]))[
+                name
+            ]
             assert not isinstance(made, Refusal), made
             history.created.append(name)
         producer = Producer(client, timeout_ms=5_000)
@@ -56,7 +58,9 @@ def work(history: History):  # noqa: ANN201
             for partition in range(PARTITIONS):
                 value = f"{partition}-{number}".encode() * 10
                 history.sent[partition].append(value)
-                produced = await producer.send("orders", partition, [(b"key", value, [], at.node.ports.clock.wall_ms())])
+                produced = await producer.send(
+                    "orders", partition, [(b"key", value, [], at.node.ports.clock.wall_ms())]
+                )
                 history.acked[partition].append((produced.base_offset, value))
             if number == ROUNDS // 2:
                 assert (await delete_topics(client, ["short-lived"]))["short-lived"] is None
@@ -68,7 +72,7 @@ def work(history: History):  # noqa: ANN201
     return run
 
 
-def check(history: History):  # noqa: ANN201
+def check(history: History):
     async def run(at: Machine) -> None:
         names = [topic.name for topic in await list_topics(at.client)]
         assert "orders" in names or "orders" not in history.created

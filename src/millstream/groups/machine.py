@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.replay import apply_group_metadata
 from millstream.groups.group import Group, SimpleGroup
-from millstream.groups.offsets.expiry import EXPIRY_TIMER, OFFSETS_TIMERS, decide_expiry
+from millstream.groups.offsets.delete import DELETED_TOPICS_TIMER, decide_topics_deleted
+from millstream.groups.offsets.expiry import EXPIRY_TIMER, decide_expiry
 from millstream.groups.offsets.store import CommittedOffsets
 from millstream.metadata.image import GROUP_CONFIG
 from millstream.protocol.messages.groups.group_metadata import GroupMetadataKey
@@ -30,7 +31,7 @@ from millstream.settings.declare import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
-    from millstream.metadata.image import MetadataImage
+    from millstream.metadata.image import MetadataImage, TopicImage
     from millstream.protocol.uuid import Uuid
     from millstream.settings.effective import Settings
 
@@ -58,6 +59,8 @@ class GroupMachine:
         self.offsets = CommittedOffsets()
         # Groups that the expiry of offsets has not looked at yet in its present round.
         self.expiry_queue: list[str] = []
+        # Topics that are gone, whose offsets are still being removed.
+        self.deleted_topics: tuple[TopicImage, ...] = ()
 
     @property
     def settings(self) -> Settings:
@@ -120,8 +123,10 @@ class GroupMachine:
 
     def on_timer(self, key: Hashable, now_ms: int) -> Decision[Any]:
         assert isinstance(key, tuple), f"{key!r} is no group coordinator's timer"
-        if key[0] == OFFSETS_TIMERS:
+        if key == EXPIRY_TIMER:
             return decide_expiry(self, now_ms)
+        if key == DELETED_TOPICS_TIMER:
+            return decide_topics_deleted(self, self.deleted_topics)
         group = self.groups.get(key[1])
         # A timer may outlive its group, and a group that was converted is of another kind.
         if group is None or group.type_name != key[0]:

@@ -86,9 +86,7 @@ class _Cleaner:
     def find_newest(self) -> NewestOffsets:
         plan = self._plan
         newest = NewestOffsets(plan.keys_max, plan.first_dirty_offset)
-        # What ended before the dirty part is over: its producer may have begun anew.
-        begun = [aborted for aborted in plan.aborted if aborted.last_offset >= plan.first_dirty_offset]
-        transactions = TransactionsSeen(begun)
+        transactions = TransactionsSeen(plan.aborted)
         for segment in plan.segments:
             if segment.after <= plan.first_dirty_offset:
                 continue

@@ -47,6 +47,7 @@ class TransactionsSeen:
         if not header.is_transactional:
             return False
         ongoing = self._aborted.get(header.producer_id)
+        # Who begins to read behind a marker never sees it: the producer is in its next transaction then.
         if ongoing is None or ongoing.aborted.last_offset < header.base_offset:
             self._committed[header.producer_id] = None
             return False

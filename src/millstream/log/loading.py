@@ -20,6 +20,7 @@ from millstream.log.epochs import CorruptEpochs, EpochStart, LeaderEpochs
 from millstream.log.epochs import parse as parse_epochs
 from millstream.log.indexes import CorruptIndex
 from millstream.log.recovery import drop_snapshots, recover_segment, restore_producers
+from millstream.log.rolling import write_snapshot
 from millstream.log.segment import INT32_MAX, Segment
 from millstream.protocol.errors import CorruptMessage
 
@@ -105,6 +106,7 @@ def _recover(log: Log, recovery_point: int, now_ms: int) -> None:
             del segments[number + 1 :]
             break
         segment.finish()
+        write_snapshot(log, segments[number + 1].base_offset)
         log.opened.touch(segment)
         log.unsynced.wrote(segment.offset_index.path, segment.time_index.path)
     log.unsynced.wrote(names_changed=True)

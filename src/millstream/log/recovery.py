@@ -85,7 +85,8 @@ def restore_producers(log: Log, upto_offset: int, now_ms: int, *, trust_absence:
     """
     drop_snapshots(log, [offset for offset in log.snapshots if offset > upto_offset])
     log.producers.clear()
-    offset = log.start_offset
+    # Also what is below the start of the log, as long as it is there: DeleteRecords hides records, not their producer.
+    offset = 0
     for candidate in reversed(log.snapshots.copy()):
         path = _path(log, candidate)
         try:
@@ -94,7 +95,7 @@ def restore_producers(log: Log, upto_offset: int, now_ms: int, *, trust_absence:
             drop_snapshots(log, [candidate])
             continue
         log.producers.restore(entries, now_ms, log.config.producer_id_expiration_ms)
-        offset = max(candidate, offset)
+        offset = candidate
         break
     else:
         if trust_absence:

@@ -108,7 +108,7 @@ def write_for_close(log: Log) -> None:
         if active.save_indexes():
             log.unsynced.wrote(active.offset_index.path, active.time_index.path, names_changed=True)
         # A log that never held anything needs no snapshot: its absence says that there are no producers.
-        if log.end_offset > log.segments[0].base_offset:
+        if log.end_offset > log.segments[0].base_offset or len(log.producers):
             write_snapshot(log, log.end_offset)
     except OSError as error:
         log.mark_offline(error)

@@ -261,3 +261,19 @@ class RebalanceInProgress(BrokerError, code=ErrorCode.REBALANCE_IN_PROGRESS):
 
 class NonEmptyGroup(BrokerError, code=ErrorCode.NON_EMPTY_GROUP):
     """The group has members."""
+
+
+class InconsistentGroupProtocol(BrokerError, code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL):
+    """The member's protocol type or protocols are not those of the group."""
+
+
+class InvalidGroupId(BrokerError, code=ErrorCode.INVALID_GROUP_ID):
+    """A group's id is not empty."""
+
+
+class InvalidSessionTimeout(BrokerError, code=ErrorCode.INVALID_SESSION_TIMEOUT):
+    """The session timeout is outside of what the broker allows."""
+
+
+class InvalidGroupId(BrokerError, code=ErrorCode.INVALID_GROUP_ID):
+    """A group needs a name."""

@@ -119,7 +119,7 @@ class QuorumNode:
     def leads(self) -> bool:
         return isinstance(self.role, Leader)
 
-    def step(self, event: Event, now_ms: int) -> list[Effect]:  # noqa: PLR0911  # one return per event
+    def step(self, event: Event, now_ms: int) -> list[Effect]:
         match event:
             case Started(end_offset, last_epoch):
                 return self._start(end_offset, last_epoch, now_ms)

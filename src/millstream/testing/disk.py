@@ -209,7 +209,7 @@ class LossyDisk:
         inode.modified_ms = self.clock_ms
         return SimulatedFile(self, path, inode)
 
-    def open(self, path: str, *, writable: bool = False) -> SimulatedFile:  # noqa: ARG002  # all files are writable here
+    def open(self, path: str, *, writable: bool = False) -> SimulatedFile:  # all files are writable here
         return SimulatedFile(self, path, self._inode(path))
 
     def read_file(self, path: str) -> bytes:
@@ -302,7 +302,7 @@ class LossyDisk:
         inode = self._files.setdefault(path, _Inode())
         return _Lock(self, path, inode)
 
-    def space(self, path: str) -> tuple[int, int]:  # noqa: ARG002  # one volume
+    def space(self, path: str) -> tuple[int, int]:  # one volume
         used = sum(len(inode.content) for inode in self._files.values())
         return self._capacity_bytes, max(0, self._capacity_bytes - used)
 

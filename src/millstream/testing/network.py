@@ -60,7 +60,7 @@ class SimulatedTransport(asyncio.Transport):
         self._reading = True
         self._network.loop.call_soon(self._deliver)
 
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:  # noqa: ARG002
+    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         self._high_bytes = _DEFAULT_HIGH_BYTES if high is None else high
 
     def get_write_buffer_size(self) -> int:
@@ -192,7 +192,7 @@ class SimulatedNetwork:
         host: str,
         port: int,
         *,
-        ssl: SSLContext | None = None,  # noqa: ARG002  # bytes in a simulation have nobody to hide from
+        ssl: SSLContext | None = None,  # bytes in a simulation have nobody to hide from
     ) -> SimulatedListening:
         if port == 0:
             self._next_port += 1
@@ -208,7 +208,7 @@ class SimulatedNetwork:
         host: str,
         port: int,
         *,
-        ssl: SSLContext | None = None,  # noqa: ARG002
+        ssl: SSLContext | None = None,
     ) -> tuple[asyncio.BaseTransport, Any]:
         await asyncio.sleep(self.random.random() * _DELAY_S_MAX)
         server_factory = self.listeners.get((host, port))

@@ -1,8 +1,9 @@
 """`kafka-console-consumer`: the records of a topic on standard output.
 
 Without groups: it reads all partitions by itself, which prints the same. What is printed before the value
-(print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key) comes in Kafka's order. One thing
-differs on purpose: for print.epoch the tool of 4.3.1 printed NOT_PRESENT where we compared; here it is the batch's epoch.
+(print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key) comes in Kafka's order. One
+thing differs on purpose: for print.epoch the tool of 4.3.1 printed NOT_PRESENT where we compared the two; here it is
+the epoch of the batch.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """A classic group: its members, its state, and its place in the log.
 
 The generations of a classic group are made by its members: all of them join, the broker picks a leader and a protocol,
-the leader assigns, all of them sync. So most of a group is soft state, as in Kafka: who waits in the join phase, who was
-promised an id, which state the group is in. What is stored is one GroupMetadataValue for each generation, written when
-the leader's assignment arrives, and when the last member has gone.
+the leader assigns, all of them sync. So most of a group is soft state, as in Kafka: who waits in the join phase, to whom
+an id was promised, which state the group is in. What is stored is one GroupMetadataValue for each generation, written
+when the leader's assignment arrives, and when the last member has gone.
 
-`apply` is therefore two things. A value that this very group has just decided to write (`record`) finishes what the
-decision began: the assignment becomes the members' own and the group is Stable. Any other value comes from the log, and
-the group is rebuilt from it: Stable with its members if there are any, Empty otherwise.
+A value in the log therefore means two things (`replay.py`). One that this very group has just decided to write
+(`record`) finishes what the decision began: the assignment becomes the members' own and the group is Stable. Any other
+comes from a replay, and the group is made from it: Stable with its members if there are any, Empty otherwise.
 
     Empty -> PreparingRebalance -> CompletingRebalance -> Stable
       ^        (JoinGroup waits)     (SyncGroup waits)       |
@@ -20,16 +20,15 @@ that nobody holds.
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.member import ClassicMember, Client
+from millstream.groups.classic.membership import Membership
 from millstream.groups.classic.state import GroupState
 from millstream.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from millstream.groups.classic.timers import on_timer
 from millstream.groups.group import CLASSIC, OffsetExpiry
 from millstream.protocol.errors import (
-    FencedInstance,
     IllegalGeneration,
     NonEmptyGroup,
     RebalanceInProgress,
@@ -42,7 +41,6 @@ from millstream.replicated import Record, Schedule
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from millstream.groups.classic.member import Protocols
     from millstream.groups.group import CheckPartition
     from millstream.groups.machine import GroupMachine
     from millstream.replicated import Cancel, Decision
@@ -51,25 +49,18 @@ if TYPE_CHECKING:
 GROUP_METADATA_VERSION = 3
 
 
-class ClassicGroup:
+class ClassicGroup(Membership):
     """Members and state of one group. Its rules of change are in the modules beside this one."""
 
     type_name = CLASSIC
 
     def __init__(self, group_id: str, now_ms: int) -> None:
-        self.id = group_id
+        super().__init__(group_id)
         self.state = GroupState.EMPTY
         # When it entered its state; None for groups stored by brokers so old that they did not write it.
         self.state_since_ms: int | None = now_ms
         self.generation = 0
-        self.protocol_type: str | None = None
         self.protocol: str | None = None
-        self.leader: str | None = None
-        # In the order of joining: the next leader is the one who came first.
-        self.members: dict[str, ClassicMember] = {}
-        self.static_members: dict[str, str] = {}
-        # Ids that were given out (MEMBER_ID_REQUIRED) and have not joined yet.
-        self.pending_ids: dict[str, None] = {}
         # Members of this generation that have not asked for their assignment yet.
         self.pending_sync: dict[str, None] = {}
         # While the very first members gather: (this wait, what of the rebalance timeout is left after it).
@@ -77,13 +68,12 @@ class ClassicGroup:
         self.newcomer_in_wait = False
         # None: not known, because nobody voted yet or because the members' metadata cannot be read.
         self.topics: frozenset[str] | None = None
-        self._votes: Counter[str] = Counter()
         self._being_written: GroupMetadataValue | None = None
 
     # --- the log
 
     def record(self, assignments: Mapping[str, bytes]) -> Record:
-        """What is stored of the group, with these assignments. Once it is written, they hold (see `apply`)."""
+        """What is stored of the group, with these assignments. Once it is written, they hold."""
         protocol = self.protocol
         value = GroupMetadataValue(
             protocol_type=self.protocol_type or "",
@@ -128,15 +118,9 @@ class ClassicGroup:
         """Whether this is what the group has just decided to write, and not something from the log."""
         return value is self._being_written
 
-    def apply(self, value: GroupMetadataValue) -> None:
-        """The value is in the log; see the module."""
-        if self.has_decided(value):
-            self._being_written = None
-            self._take_assignments(value)
-        else:
-            self._rebuild(value)
-
-    def _take_assignments(self, value: GroupMetadataValue) -> None:
+    def take_assignments(self, value: GroupMetadataValue) -> None:
+        """What was decided is in the log, so it holds; those who waited for it are being answered."""
+        self._being_written = None
         for stored in value.members:
             member = self.members[stored.member_id]
             member.assignment = bytes(stored.assignment)
@@ -145,127 +129,23 @@ class ClassicGroup:
         if value.members:
             self.state = GroupState.STABLE
 
-    def _rebuild(self, value: GroupMetadataValue) -> None:
-        self.__init__(self.id, 0)  # type: ignore[misc]
-        self.state = GroupState.STABLE if value.members else GroupState.EMPTY
-        self.state_since_ms = None if value.current_state_timestamp == -1 else value.current_state_timestamp
-        self.generation = value.generation
-        self.protocol_type = value.protocol_type or None
-        self.protocol = value.protocol
+    @classmethod
+    def restored(cls, group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+        """The group as it is in the log."""
+        group = cls(group_id, value.current_state_timestamp)
+        if value.current_state_timestamp == -1:
+            group.state_since_ms = None
+        if value.members:
+            group.state = GroupState.STABLE
+        group.generation = value.generation
+        group.protocol_type = value.protocol_type or None
+        group.protocol = value.protocol
         for stored in value.members:
-            self.add(
-                ClassicMember(
-                    id=stored.member_id,
-                    instance_id=stored.group_instance_id,
-                    client=Client(stored.client_id, stored.client_host),
-                    rebalance_timeout_ms=(
-                        stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout
-                    ),
-                    session_timeout_ms=stored.session_timeout,
-                    protocols={value.protocol or "": bytes(stored.subscription)},
-                    assignment=bytes(stored.assignment),
-                )
-            )
-        if value.leader in self.members:
-            self.leader = value.leader
-        self._read_topics()
-
-    # --- members
-
-    def add(self, member: ClassicMember) -> None:
-        if not self.members:
-            self.leader = member.id
-        self.members[member.id] = member
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = member.id
-        self._votes.update(member.protocols.keys())
-        self.pending_ids.pop(member.id, None)
-
-    def update(self, member: ClassicMember, protocols: Protocols, rebalance_timeout_ms: int, session_ms: int) -> None:
-        """The member joined again, and says this of itself now."""
-        self._votes.subtract(member.protocols.keys())
-        self._votes.update(protocols.keys())
-        member.protocols = protocols
-        member.rebalance_timeout_ms = rebalance_timeout_ms
-        member.session_timeout_ms = session_ms
-
-    def remove(self, member_id: str) -> None:
-        """Forget a member, or the id that was promised to one."""
-        member = self.members.pop(member_id, None)
-        if member is not None:
-            self._votes.subtract(member.protocols.keys())
-            if member.instance_id is not None:
-                self.static_members.pop(member.instance_id, None)
-        if self.leader == member_id:
-            self.leader = next(iter(self.members), None)
-        self.pending_ids.pop(member_id, None)
-        self.pending_sync.pop(member_id, None)
-
-    def rename(self, member: ClassicMember, new_id: str) -> None:
-        """A static member came back and got a new id; all else of it stays."""
-        old_id = member.id
-        member.id = new_id
-        self.members = {new_id if id_ == old_id else id_: each for id_, each in self.members.items()}
-        if self.leader == old_id:
-            self.leader = new_id
-        if member.instance_id is not None:
-            self.static_members[member.instance_id] = new_id
-
-    def check_member(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member that a request claims to come from."""
-        if instance_id is not None:
-            known = self.static_members.get(instance_id)
-            if known is None:
-                raise UnknownMember(f"group '{self.id}' has no member with the instance id '{instance_id}'")
-            if known != member_id:
-                raise FencedInstance(f"member '{known}' has the instance id '{instance_id}' in group '{self.id}' now")
-        member = self.members.get(member_id)
-        if member is None:
-            raise UnknownMember(f"group '{self.id}' has no member '{member_id}'")
-        return member
-
-    @property
-    def all_have_joined(self) -> bool:
-        return not self.pending_ids and all(member.join is not None for member in self.members.values())
-
-    @property
-    def awaiting_join_count(self) -> int:
-        return sum(member.join is not None for member in self.members.values())
-
-    @property
-    def rebalance_timeout_ms(self) -> int:
-        """The slowest member decides."""
-        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
-
-    @property
-    def assignments(self) -> dict[str, bytes]:
-        return {member.id: member.assignment for member in self.members.values()}
-
-    def elect_leader_who_joined(self) -> bool:
-        """Keep the leader if it has joined, else take the first who has; False if nobody has."""
-        leader = self.members.get(self.leader or "")
-        if leader is None or leader.join is None:
-            leader = next((member for member in self.members.values() if member.join is not None), None)
-        if leader is None:
-            return False
-        self.leader = leader.id
-        return True
-
-    # --- protocols
-
-    def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
-        """Whether somebody with these protocols can be a member: one of them has to be everybody's."""
-        if self.state is GroupState.EMPTY:
-            return bool(protocol_type) and any(True for _ in protocols)
-        return self.protocol_type == protocol_type and any(
-            self._votes[name] == len(self.members) for name in protocols
-        )
-
-    def select_protocol(self) -> str:
-        """Each member votes for the protocol it likes best of those that all have; the first of the winners wins."""
-        candidates = {name for name, count in self._votes.items() if count == len(self.members)}
-        votes = Counter(member.vote(candidates) for member in self.members.values())
-        return votes.most_common(1)[0][0]
+            group.add(_restored_member(stored, value.protocol or ""))
+        if value.leader in group.members:
+            group.leader = value.leader
+        group._read_topics()
+        return group
 
     def _read_topics(self) -> None:
         self.topics = None
@@ -278,6 +158,16 @@ class ClassicGroup:
     def enter(self, state: GroupState, now_ms: int) -> None:
         self.state = state
         self.state_since_ms = now_ms
+
+    def supports(self, protocol_type: str, protocols: Iterable[str]) -> bool:
+        """Whether somebody with these protocols can be a member: one of them has to be everybody's."""
+        if self.is_empty:
+            return bool(protocol_type) and any(True for _ in protocols)
+        return self.protocol_type == protocol_type and self.shares_one_of(protocols)
+
+    def remove(self, member_id: str) -> None:
+        super().remove(member_id)
+        self.pending_sync.pop(member_id, None)
 
     def next_generation(self, now_ms: int) -> None:
         """Everybody who will be in it has joined."""
@@ -312,14 +202,14 @@ class ClassicGroup:
 
     # --- what any group can tell (groups/group.py)
 
-    def state_name(self, now_ms: int) -> str:  # noqa: ARG002
+    def state_name(self, now_ms: int) -> str:
         return self.state.value
 
     @property
     def is_empty(self) -> bool:
         return self.state is GroupState.EMPTY
 
-    def listed(self, now_ms: int) -> ListedGroup:  # noqa: ARG002
+    def listed(self, now_ms: int) -> ListedGroup:
         return ListedGroup(
             group_id=self.id,
             protocol_type=self.protocol_type or "",
@@ -334,7 +224,7 @@ class ClassicGroup:
         generation: int,
         *,
         transactional: bool,
-        version: int,  # noqa: ARG002
+        version: int,
     ) -> CheckPartition | None:
         if generation < 0 and self.is_empty:
             return None  # an admin, or a consumer that assigns to itself
@@ -381,8 +271,20 @@ class ClassicGroup:
     def tombstones(self) -> tuple[Record, ...]:
         return (Record(GroupMetadataKey(group=self.id), None),)
 
-    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:  # noqa: ARG002
+    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
         return tuple(self.keep_session(member) for member in self.members.values())
 
     def on_timer(self, machine: GroupMachine, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:
         return on_timer(machine, self, key, now_ms)
+
+
+def _restored_member(stored: MemberMetadata, protocol: str) -> ClassicMember:
+    return ClassicMember(
+        id=stored.member_id,
+        instance_id=stored.group_instance_id,
+        client=Client(stored.client_id, stored.client_host),
+        rebalance_timeout_ms=stored.session_timeout if stored.rebalance_timeout == -1 else stored.rebalance_timeout,
+        session_timeout_ms=stored.session_timeout,
+        protocols={protocol: bytes(stored.subscription)},
+        assignment=bytes(stored.assignment),
+    )

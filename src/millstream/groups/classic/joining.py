@@ -1,7 +1,8 @@
 """JoinGroup: a member enters a classic group, or comes back for the next generation.
 
-Who comes without an id is given one. A dynamic member is then asked to join again with it (MEMBER_ID_REQUIRED, KIP-394),
-so that clients which give up half-way leave no members behind; older clients (before version 4) become members at once.
+Who comes without an id is given one. A dynamic member is then asked to join again with it (MEMBER_ID_REQUIRED,
+KIP-394), so that clients which give up half-way leave no members behind; older clients (before version 4) become
+members at once.
 A static member (KIP-345) is known by its instance id: coming without a member id it takes the place of its former self,
 who is fenced, and if the group is Stable and would not choose another protocol, it does so without a rebalance.
 
@@ -120,7 +121,8 @@ class _Join:
         if request.member_id:
             return self._known_member_joins()
         if request.group_instance_id is not None:
-            return self._static_member_joins(request.group_instance_id)
+            self._static_member_joins(request.group_instance_id)
+            return None
         return self._new_member_joins()
 
     def _has_room(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from millstream.groups.classic.config import ClassicConfig
 from millstream.groups.classic.group import ClassicGroup
@@ -58,9 +58,7 @@ def _leave(group: ClassicGroup, leaving: MemberIdentity, step: Step) -> MemberRe
         _remove(group, leaving.member_id, leaving.group_instance_id, step)
     except BrokerError as refusal:
         code = refusal.code
-    return MemberResponse(
-        member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=code
-    )
+    return MemberResponse(member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=code)
 
 
 def _remove(group: ClassicGroup, member_id: str, instance_id: str | None, step: Step) -> None:

@@ -19,6 +19,7 @@ def apply_group_metadata(machine: GroupMachine, key: GroupMetadataKey, value: Gr
         if isinstance(group, ClassicGroup):
             del machine.groups[key.group]
         return
-    if not isinstance(group, ClassicGroup):
-        group = machine.groups[key.group] = ClassicGroup(key.group, 0)
-    group.apply(value)
+    if isinstance(group, ClassicGroup) and group.has_decided(value):
+        group.take_assignments(value)
+    else:
+        machine.groups[key.group] = ClassicGroup.restored(key.group, value)

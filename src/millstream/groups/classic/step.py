@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.answers import join_answer, sync_answer
-from millstream.protocol.errors import ErrorCode
 from millstream.replicated import Cancel, Decision, Reply, Schedule
 
 if TYPE_CHECKING:
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from millstream.groups.classic.config import ClassicConfig
     from millstream.groups.classic.group import ClassicGroup
     from millstream.groups.classic.member import ClassicMember
+    from millstream.protocol.errors import ErrorCode
     from millstream.replicated import Record
 
 
@@ -63,9 +63,7 @@ class Step:
         replies, timers = tuple(self._replies), tuple(self._timers)
         if self.records and undo is None:
             undo = _still(Decision(replies=replies, timers=timers))
-        return Decision(
-            records=tuple(self.records), response=response, replies=replies, timers=timers, undo=undo
-        )
+        return Decision(records=tuple(self.records), response=response, replies=replies, timers=timers, undo=undo)
 
 
 def _still(decision: Decision[Any]) -> Callable[[ErrorCode], Decision[Any]]:

@@ -1,8 +1,8 @@
 """What happens to a classic group by time alone.
 
-    (…, "session", member)   the member was not heard of for its session timeout, or never joined with the id it was given
-    (…, "join")              the join phase, or the initial wait for more members, is over
-    (…, "sync")              members that joined never asked for their assignment
+(…, "session", member)   the member was not heard of for its session timeout, or never joined with the id it was given
+(…, "join")              the join phase, or the initial wait for more members, is over
+(…, "sync")              members that joined never asked for their assignment
 """
 
 from __future__ import annotations

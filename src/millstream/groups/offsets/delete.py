@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from millstream.groups.offsets.store import tombstone
+from millstream.groups.offsets.tombstones import TombstoneBatch, tombstone
 from millstream.protocol.errors import ErrorCode, GroupNotFound, InvalidGroupId
 from millstream.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -12,14 +12,15 @@ from millstream.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-from millstream.protocol.uuid import ZERO_UUID
-from millstream.replicated import Decision
+from millstream.replicated import Decision, Schedule
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
     from millstream.groups.machine import GroupMachine
     from millstream.metadata.image import MetadataImage, TopicImage
+
+DELETED_TOPICS_TIMER = ("offsets", "topics")
 
 
 class _Accepted(NamedTuple):
@@ -81,17 +82,17 @@ def refuse_delete(code: ErrorCode) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=code, topics=[])
 
 
-def decide_topics_deleted(
-    machine: GroupMachine, topics: Iterable[TopicImage], *, records_max: int
-) -> Decision[None]:
-    """Forget the offsets of topics that are gone, at most so many at once.
+def decide_topics_deleted(machine: GroupMachine, topics: tuple[TopicImage, ...]) -> Decision[None]:
+    """Forget the offsets of topics that are gone, as many as one batch holds; a timer goes on with the rest.
 
     Offsets that were committed for a topic of the same name and another id stay: that topic was made since.
     """
-    records = []
-    for topic in topics:
-        for group_id, index in machine.offsets.of_topic(topic.name, topic.id):
-            records.append(tombstone(group_id, topic.name, index))
-            if len(records) == records_max:
-                return Decision(records=tuple(records))
-    return Decision(records=tuple(records))
+    batch = TombstoneBatch()
+    for position, topic in enumerate(topics):
+        for group_id, partition in machine.offsets.of_topic(topic.name, topic.id):
+            if batch.is_full:
+                machine.deleted_topics = topics[position:]
+                return Decision(records=tuple(batch.records), timers=(Schedule(DELETED_TOPICS_TIMER, 0),))
+            batch.add(group_id, topic.name, partition)
+    machine.deleted_topics = ()
+    return Decision(records=tuple(batch.records))

@@ -3,16 +3,15 @@
 The group says from when on its offsets age, and keeps those of topics it is subscribed to; see `Group.offset_expiry`.
 An offset with a time of expiry of its own (commits before version 5 could set one) follows that instead.
 
-Each decision removes a bounded number of records, so that no batch grows beyond what a topic takes (KAFKA-17058); the
-rest follows from the next turn of the loop.
+Each decision removes a bounded number of records (tombstones.py); the rest follows from the next turn of the loop.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.groups.offsets.store import tombstone
-from millstream.replicated import Decision, Record, Schedule
+from millstream.groups.offsets.tombstones import TombstoneBatch
+from millstream.replicated import Decision, Schedule
 from millstream.settings import OFFSETS_RETENTION_CHECK_INTERVAL_MS, OFFSETS_RETENTION_MINUTES
 
 if TYPE_CHECKING:
@@ -20,13 +19,9 @@ if TYPE_CHECKING:
     from millstream.groups.machine import GroupMachine
     from millstream.protocol.messages.groups.offset_commit import OffsetCommitValue
 
-OFFSETS_TIMERS = "offsets"
-EXPIRY_TIMER = (OFFSETS_TIMERS, "expiry")
+EXPIRY_TIMER = ("offsets", "expiry")
 MINUTE_MS = 60_000
 NO_TIMESTAMP = -1
-# A key has at most two names of 32 KiB; usual ones have 50 bytes.
-RECORDS_PER_DECISION_MAX = 1_000
-KEY_BYTES_PER_DECISION_MAX = 400_000
 
 
 def decide_expiry(machine: GroupMachine, now_ms: int) -> Decision[None]:
@@ -34,7 +29,7 @@ def decide_expiry(machine: GroupMachine, now_ms: int) -> Decision[None]:
     if not machine.expiry_queue:
         machine.expiry_queue = [group.id for group in machine.all_groups()]
     queue = machine.expiry_queue
-    batch = _Batch()
+    batch = TombstoneBatch()
     while queue and not batch.is_full:
         if _expire(machine, queue[-1], now_ms, batch):
             queue.pop()
@@ -42,23 +37,7 @@ def decide_expiry(machine: GroupMachine, now_ms: int) -> Decision[None]:
     return Decision(records=tuple(batch.records), timers=(Schedule(EXPIRY_TIMER, delay_ms),))
 
 
-class _Batch:
-    """The records of one decision, bounded."""
-
-    def __init__(self) -> None:
-        self.records: list[Record] = []
-        self._room_bytes = KEY_BYTES_PER_DECISION_MAX
-
-    @property
-    def is_full(self) -> bool:
-        return len(self.records) >= RECORDS_PER_DECISION_MAX or self._room_bytes <= 0
-
-    def add(self, group_id: str, topic: str, partition: int) -> None:
-        self.records.append(tombstone(group_id, topic, partition))
-        self._room_bytes -= 4 * (len(group_id) + len(topic)) + 32
-
-
-def _expire(machine: GroupMachine, group_id: str, now_ms: int, batch: _Batch) -> bool:
+def _expire(machine: GroupMachine, group_id: str, now_ms: int, batch: TombstoneBatch) -> bool:
     """Whether the group is done with for this round; otherwise it has more than fits."""
     group = machine.group(group_id)
     if group is None:

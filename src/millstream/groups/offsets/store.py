@@ -14,16 +14,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from millstream.protocol.messages.groups.offset_commit import OffsetCommitKey, OffsetCommitValue
-from millstream.replicated import Record
+from millstream.groups.offsets.tombstones import tombstone
+from millstream.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from millstream.protocol.messages.groups.offset_commit import OffsetCommitKey, OffsetCommitValue
+    from millstream.protocol.uuid import Uuid
+    from millstream.replicated import Record
+
     OffsetsOfGroup = dict[str, dict[int, OffsetCommitValue]]
 
 Place = tuple[str, str, int]
-_NOTHING: dict[str, dict[int, OffsetCommitValue]] = {}
+_NOTHING: OffsetsOfGroup = {}
 
 
 class _Pending(NamedTuple):
@@ -78,6 +82,17 @@ class CommittedOffsets:
     def open_partitions(self, group_id: str) -> Iterable[tuple[str, int]]:
         """The partitions on which transactions are open."""
         return self._open.get(group_id, {})
+
+    def of_topic(self, topic: str, topic_id: Uuid) -> Iterator[tuple[str, int]]:
+        """Groups and partitions of the offsets of a topic; those committed for another topic of that name are not."""
+        for group_id, topics in self._by_group.items():
+            for partition, value in topics.get(topic, {}).items():
+                if value.topic_id in (topic_id, ZERO_UUID):
+                    yield group_id, partition
+        for group_id, opened in self._open.items():
+            for name, partition in opened:
+                if name == topic and self.get(group_id, topic, partition) is None:
+                    yield group_id, partition
 
     def tombstones(self, group_id: str) -> list[Record]:
         """What removes all offsets of a group from the log, pending ones too."""
@@ -162,8 +177,3 @@ class CommittedOffsets:
             del opened[topic, partition]
             if not opened:
                 del self._open[group_id]
-
-
-def tombstone(group_id: str, topic: str, partition: int) -> Record:
-    """What removes one offset from the log."""
-    return Record(OffsetCommitKey(group=group_id, topic=topic, partition=partition), None)

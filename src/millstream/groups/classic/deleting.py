@@ -1,0 +1,1 @@
+"""DeleteGroups: a group without members goes, with everything that it committed."""
