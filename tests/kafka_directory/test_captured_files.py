@@ -12,10 +12,10 @@ import pytest
 from millstream.broker.metadata_batches import decode_batch
 from millstream.broker.metadata_snapshot import read_snapshot, snapshot_batches
 from millstream.metadata.delta import apply
-from millstream.metadata.frame import decode_record, encode_record
 from millstream.metadata.image import EMPTY_IMAGE
 from millstream.metadata.metadata_version import record_version
 from millstream.metadata.snapshot import snapshot_records
+from millstream.protocol.metadata_frame import decode_metadata_record, encode_metadata_record
 from millstream.records.batch import HEADER_BYTES, BatchHeader
 from millstream.records.reading import decode_records, each_batch
 
@@ -64,8 +64,8 @@ def test_every_record_of_a_log_is_written_back_in_the_version_it_had() -> None:
     assert len(values) > 150
     for value in values:
         assert value is not None
-        record = decode_record(value)
-        assert encode_record(record, record_version(record, 30)) == value
+        record, _ = decode_metadata_record(value)
+        assert encode_metadata_record(record, record_version(record, 30)) == value
 
 
 def test_a_log_replays_to_what_its_controller_knew() -> None:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from tests.metadata.records_strategy import metadata_records, topic
 
 from millstream.metadata.delta import BrokenMetadata, apply
-from millstream.metadata.frame import decode_record, encode_record
 from millstream.metadata.image import EMPTY_IMAGE, MetadataImage, PartitionImage
 from millstream.metadata.metadata_version import record_version
 from millstream.metadata.record_types import (
@@ -29,6 +28,7 @@ from millstream.metadata.record_types import (
     TopicRecord,
 )
 from millstream.metadata.snapshot import snapshot_records
+from millstream.protocol.metadata_frame import decode_metadata_record, encode_metadata_record
 from millstream.protocol.uuid import DIRECTORY_MIGRATING, Uuid
 
 ORDERS = topic(1)
@@ -80,8 +80,8 @@ def test_any_cut_into_batches_replays_to_the_same_image(records: list[MetadataRe
 def test_a_snapshot_replays_to_the_image_it_came_from(records: list[MetadataRecord]) -> None:
     image = replayed(*records)
     level = image.metadata_version
-    written = [encode_record(record, record_version(record, level)) for record in snapshot_records(image)]
-    assert replayed(*(decode_record(value) for value in written)) == without_place(image)
+    written = [encode_metadata_record(record, record_version(record, level)) for record in snapshot_records(image)]
+    assert replayed(*(decode_metadata_record(value)[0] for value in written)) == without_place(image)
 
 
 @given(records=metadata_records())

@@ -49,7 +49,8 @@ class RawClient:
     """One connection."""
 
     def __init__(self, host: str, port: int, *, timeout_s: float = 30) -> None:
-        self.socket = socket.create_connection((host, port), timeout=timeout_s)
+        self.address = (host, port)
+        self.socket = socket.create_connection(self.address, timeout=timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._reader = self.socket.makefile("rb", buffering=1 << 20)
         self._next_correlation_id = 1

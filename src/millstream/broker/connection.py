@@ -51,8 +51,8 @@ class Connection(asyncio.BufferedProtocol):
 
     __slots__ = (
         "_answers", "_closing", "_out", "_out_bytes", "_owned_bytes", "_paused", "_queued_bytes", "_reader", "_resting",
-        "_serving", "_task", "_writable", "broker", "last_heard_ms", "listener", "local_address", "peer_host", "principal",
-        "transport",
+        "_serving", "_task", "_writable", "broker", "last_heard_ms", "listener", "local_address", "peer_host",
+        "principal", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from millstream.metadata.frame import decode_record, encode_record
 from millstream.metadata.metadata_version import record_version
 from millstream.protocol import codec
 from millstream.protocol.errors import CorruptMessage
@@ -18,6 +17,7 @@ from millstream.protocol.messages.data.leader_change_message import LeaderChange
 from millstream.protocol.messages.data.snapshot_footer_record import SnapshotFooterRecord
 from millstream.protocol.messages.data.snapshot_header_record import SnapshotHeaderRecord
 from millstream.protocol.messages.data.voters_record import VotersRecord
+from millstream.protocol.metadata_frame import decode_metadata_record, encode_metadata_record
 from millstream.quorum.voters import DYNAMIC, VoterSet
 from millstream.records.building import ControlType, encode_batch
 from millstream.records.reading import decode_records
@@ -60,7 +60,7 @@ def encode_values(
     values: list[bytes] = []
     size = 0
     for record in records:
-        value = encode_record(record, record_version(record, level))
+        value = encode_metadata_record(record, record_version(record, level))
         if values and (size + len(value) + _RECORD_OVERHEAD > BATCH_BYTES_MAX or len(values) == records_max):
             yield Values(values, size)
             values, size = [], 0
@@ -115,7 +115,7 @@ def decode_batch(buffer: bytes | memoryview, position: int, header: BatchHeader)
     """Decode the batch at `position`; what is not a metadata batch raises CorruptMessage or MalformedMessage."""
     found = decode_records(buffer, position, check_crc=True)
     if not header.is_control:
-        return Batch(header, [decode_record(record.value or b"") for record in found], [])
+        return Batch(header, [decode_metadata_record(record.value or b"")[0] for record in found], [])
     messages: list[ControlMessage] = []
     for record in found:
         if record.key is None or len(record.key) < _CONTROL_KEY.size:

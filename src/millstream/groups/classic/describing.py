@@ -25,8 +25,8 @@ def decide_describe(machine: GroupMachine, group_id: str, version: int, now_ms: 
         return Decision(response=_described(group))
     if group is not None and group.type_name == ClassicGroup.type_name:
         listed = group.listed(now_ms)
-        return Decision(response=_bare(group_id, listed.group_state))
-    missing = _bare(group_id, GroupState.DEAD.value)
+        return Decision(response=bare_group(group_id, listed.group_state))
+    missing = bare_group(group_id, GroupState.DEAD.value)
     if version >= NOT_FOUND_SINCE:
         missing.error_code = ErrorCode.GROUP_ID_NOT_FOUND
         missing.error_message = (
@@ -36,7 +36,7 @@ def decide_describe(machine: GroupMachine, group_id: str, version: int, now_ms: 
 
 
 def _described(group: ClassicGroup) -> DescribedGroup:
-    described = _bare(group.id, group.state.value)
+    described = bare_group(group.id, group.state.value)
     described.protocol_type = group.protocol_type or ""
     # Only a stable group has a protocol that all its members go by.
     protocol = group.protocol if group.state is GroupState.STABLE else None
@@ -45,7 +45,7 @@ def _described(group: ClassicGroup) -> DescribedGroup:
     return described
 
 
-def _bare(group_id: str, state: str) -> DescribedGroup:
+def bare_group(group_id: str, state: str) -> DescribedGroup:
     return DescribedGroup(group_id=group_id, group_state=state, protocol_type="", protocol_data="", members=[])
 
 
