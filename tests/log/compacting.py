@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.log import compact as child
 from millstream.log import compaction, compaction_rewrite
+from millstream.log.compaction_keys import BYTES_PER_KEY
 from millstream.log.compaction_swap import Swap
 from millstream.log.config import LogConfig
 from millstream.log.log import Origin
@@ -51,7 +52,7 @@ def end_transaction(log: Log, producer_id: int, *, is_commit: bool, epoch: int =
 
 def plan_for(log: Log, checkpoint: int | None = None, *, now_ms: int = NOW_MS, keys_max: int = 1_000) -> Plan:
     dirty = compaction.dirtiness(log, checkpoint, now_ms)
-    return compaction.make_plan(log, dirty, now_ms, keys_max * compaction.BYTES_PER_KEY)
+    return compaction.make_plan(log, dirty, now_ms, keys_max * BYTES_PER_KEY)
 
 
 def compact_now(log: Log, checkpoint: int | None = None, *, now_ms: int = NOW_MS, keys_max: int = 1_000) -> Result:
@@ -92,6 +93,9 @@ class InlineWorkers:
         await asyncio.sleep(0)
         child.main(arguments, self._disk)
         self._meanwhile()
+
+    def close(self) -> None:
+        """There is nothing to end."""
 
 
 class FixedClock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pytest
 
 from millstream.log import compaction
@@ -15,15 +17,20 @@ from millstream.records.reading import each_batch
 from tests.log.compacting import COMPACTED, compact_now, end_transaction, plan_for, put, values_of
 from tests.log.making import FOLDER, NOW_MS, commit, lossy_disk, open_log, records_of
 
+if TYPE_CHECKING:
+    from millstream.log.compaction_plan import Plan
+    from millstream.log.log import Log
+    from millstream.records.batch import BatchHeader
+
 HOUR_MS = 3_600_000
-A_TRANSACTION = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
+A_TRANSACTION: dict[str, Any] = {"producer_id": 5, "producer_epoch": 0, "transactional": True}
 
 
-def compacted_log(**changes: object):  # type: ignore[no-untyped-def]
+def compacted_log(**changes: Any) -> Log:
     return open_log(lossy_disk(), config=COMPACTED, **changes)
 
 
-def headers_of(log):  # type: ignore[no-untyped-def]
+def headers_of(log: Log) -> list[BatchHeader]:
     return [header for segment in log.segments for _, header in each_batch(segment.file.read(0, segment.size))]
 
 
@@ -251,7 +258,7 @@ def test_25_a_group_never_spans_more_offsets_than_an_index_can_tell() -> None:
     assert [[segment.base_offset for segment in group] for group in made] == [[0, 100], [far, far + 1]]
 
 
-def _fields(plan):  # type: ignore[no-untyped-def]
+def _fields(plan: Plan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in plan.__struct_fields__}
 
 
@@ -270,7 +277,7 @@ def test_snapshots_of_segments_that_are_gone_go_too() -> None:
 
 def test_45_the_last_batch_of_an_active_producer_is_kept_empty() -> None:
     log = compacted_log()
-    producer = {"producer_id": 9, "producer_epoch": 0}
+    producer: dict[str, Any] = {"producer_id": 9, "producer_epoch": 0}
     for sequence in range(3):
         put(log, (b"a", b"%d" % sequence), base_sequence=sequence, **producer)
     put(log, (b"a", b"newest"))

@@ -32,7 +32,7 @@ class Story:
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
         self.disk = lossy_disk()
-        self.changes = {"segment_bytes": self.random.choice([250, 400, 1_500])}
+        self.changes: dict[str, Any] = {"segment_bytes": self.random.choice([250, 400, 1_500])}
         self.log = open_log(self.disk, config=COMPACTED, **self.changes)
         self.now_ms = NOW_MS
         self.checkpoint = 0

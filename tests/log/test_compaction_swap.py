@@ -176,19 +176,6 @@ def test_after_a_truncation_nothing_is_replaced() -> None:
     assert directory.cleaner_offsets == {}
 
 
-def test_a_segment_that_grows_again_is_not_replaced() -> None:
-    disk = lossy_disk()
-    directory, log = a_directory(disk)
-    put(log, (b"k", b"v old"))
-    put(log, (b"k", b"v new"))
-    log.roll(NOW_MS)
-    put(log, (b"j", b"v lost"))
-    run(directory, disk, lambda: log.truncate_to(2, NOW_MS))
-    assert log.active is log.segments[0]
-    put(log, (b"j", b"v more"))
-    assert newest_of(log) == {b"k": b"v new", b"j": b"v more"}
-
-
 def test_a_truncation_that_was_written_over_is_noticed() -> None:
     disk = lossy_disk()
     directory, log = a_directory(disk)

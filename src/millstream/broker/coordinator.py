@@ -124,7 +124,8 @@ class Coordinator(Generic[M]):
         )
         self.shards[partition.index] = shard
         if partition.log.end_offset == partition.log.start_offset:
-            shard.activate(partition.log.end_offset - 1)
+            now_ms = self._node.ports.clock.wall_ms()
+            shard.activate(partition.log.end_offset - 1, shard.machine.loaded(now_ms))
         else:
             self._loading[partition.index] = asyncio.get_running_loop().create_task(self._load(shard, partition))
 

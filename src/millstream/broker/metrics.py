@@ -46,6 +46,11 @@ def _per_partition(name: str, doc: str, read: Callable[..., float]) -> Metric:
     return Metric(name=name, kind="gauge", doc=doc, labels=("topic", "partition"), read=rows)
 
 
+def _lags(node: Node) -> Iterator[tuple[tuple[str, ...], float]]:
+    for lag in node.groups.lags():
+        yield (lag.group_id, lag.topic, str(lag.partition)), lag.records
+
+
 METRICS: tuple[Metric, ...] = (
     _counter("requests", "millstream_requests_total", "Requests received."),
     _counter("produced_records", "millstream_produced_records_total", "Records appended by producers."),
@@ -64,6 +69,15 @@ METRICS: tuple[Metric, ...] = (
     _gauge("millstream_offline_partitions", "Partitions on failed disks.", lambda node: node.partitions.offline_count),
     _gauge("millstream_fetch_sessions", "Incremental fetch sessions.", lambda node: len(node.fetch_sessions)),
     _gauge("millstream_metadata_offset", "Offset of the newest metadata applied.", lambda node: node.image.offset),
+    _gauge("millstream_groups", "Groups coordinated here.", lambda node: node.groups.group_count),
+    _gauge("millstream_committed_offsets", "Offsets stored here.", lambda node: node.groups.offset_count),
+    Metric(
+        name="millstream_consumer_lag_records",
+        kind="gauge",
+        doc="Records between a group's committed offset and the high watermark.",
+        labels=("group", "topic", "partition"),
+        read=_lags,
+    ),
     _per_partition("millstream_log_start_offset", "First offset of a partition.", lambda p: p.log.start_offset),
     _per_partition("millstream_log_end_offset", "Offset of the next record.", lambda p: p.log.end_offset),
     _per_partition("millstream_high_watermark", "End of what consumers may read.", lambda p: p.log.high_watermark),

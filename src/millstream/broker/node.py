@@ -8,13 +8,14 @@ the rest of the cluster see this broker, and the jobs that run by the clock. `st
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.broker.controller_node import ControllerNode, ControllerNodeConfig
 from millstream.broker.deletions import Deletions
 from millstream.broker.dispatch import load_handlers
 from millstream.broker.durability import Durability
 from millstream.broker.fetch_sessions import FetchSessions
+from millstream.broker.group_coordinator import GroupCoordinator
 from millstream.broker.listeners import ConnectionLimits, Listener
 from millstream.broker.maintenance import Maintenance
 from millstream.broker.metadata_log import MetadataLogConfig
@@ -27,6 +28,7 @@ from millstream.log.compaction import Compactor
 from millstream.log.directory import LogDirectory
 from millstream.metadata.features import registered_features
 from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT, Endpoint
+from millstream.protocol.errors import BrokerError
 from millstream.protocol.frame_reader import SCRATCH_BYTES
 from millstream.quorum.voters import VoterEndpoint
 from millstream.runtime.logs import Logger
@@ -52,7 +54,7 @@ from millstream.settings import (
 from millstream.settings.listeners import SECURITY_PROTOCOLS, Endpoints, quorum_voters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Coroutine, Mapping
 
     from millstream.metadata.image import MetadataImage, SupportedFeature
     from millstream.runtime.ports import Ports
@@ -68,6 +70,7 @@ class Node:
     storage: Storage
     partitions: Partitions
     fetch_sessions: FetchSessions
+    groups: GroupCoordinator
     connection_limits: ConnectionLimits
 
     def __init__(self, settings: Settings, ports: Ports) -> None:
@@ -87,8 +90,11 @@ class Node:
         self.listeners: list[Listener] = []
         self.log_directories: list[LogDirectory] = []
         self._held_directories: list[LogDirectory] = []
+        self._background: dict[asyncio.Task[None], None] = {}
         self.wakeups = Wakeups()
         self.partitions = Partitions(self)
+        self.groups = GroupCoordinator(self)
+        self.partitions.role_listeners[self.groups.topic] = self.groups
         self.fetch_sessions = FetchSessions(ports.random, settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS])
         self.deletions = Deletions(ports.disk, ports.workers, ports.random)
         self.durability = Durability(ports.workers)
@@ -146,6 +152,19 @@ class Node:
     async def _allocate_producer_ids(self) -> range:
         return await self.controller.allocate_producer_ids()
 
+    def background(self, work: Coroutine[Any, Any, object]) -> None:
+        """Run something that nobody waits for; a refusal is logged, and a stop waits for it."""
+
+        async def run() -> None:
+            try:
+                await work
+            except BrokerError as error:
+                _log.warning("work in the background was refused", error=str(error))
+
+        task = self.loop.create_task(run())
+        self._background[task] = None
+        task.add_done_callback(lambda done: self._background.pop(done, None))
+
     # --- coming up
 
     async def start(self) -> None:
@@ -186,6 +205,7 @@ class Node:
         self.partitions.load(image)
         self._tidy_up()
         self.controller.subscribe(self.partitions.apply)
+        self.controller.subscribe(self.groups.metadata_changed)
         epochs = {directory.clean_broker_epoch for directory in self.log_directories}
         await self.controller.register_broker(
             endpoints=self._registered_endpoints(controller=False),
@@ -269,12 +289,14 @@ class Node:
         for listener in self.listeners:
             listener.stop_listening()
         await self.maintenance.stop()
+        await asyncio.gather(*self._background, return_exceptions=True)
         if hasattr(self, "controller"):
             if clean and not self.failed.done():
                 await self.controller.leave()
             await self.controller.close()
         for listener in self.listeners:
             listener.close()
+        self.groups.close()
         await self.durability.stop()
         await self.deletions.stop()
         for directory in self._held_directories:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from millstream.broker.log_settings import log_config
 from millstream.broker.partition import Partition
+from millstream.metadata.decide_directories import decide_assign_directories
 from millstream.metadata.image import BROKER_CONFIG, TOPIC_CONFIG
 from millstream.replication.leader import PartitionLeader
 from millstream.runtime.logs import Logger
@@ -54,6 +55,7 @@ class Partitions:
         self.by_id: dict[Uuid, HostedTopic] = {}
         # By topic: who wants to know that this broker leads, or no longer leads, one of its partitions.
         self.role_listeners: dict[str, RoleListener] = {}
+        self._unreported: dict[tuple[Uuid, int], Uuid] = {}
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self.by_name.values():
@@ -161,16 +163,35 @@ class Partitions:
             self.role_listeners[partition.topic].resigned(partition)
 
     def _open_log(self, topic: TopicImage, index: int, state: PartitionImage, image: MetadataImage) -> Log:
-        directory = self._directory_for(state)
+        directory = self._directory_for(topic.name, index, state)
+        if state.directories and state.directory_of(self._node.node_id) != directory.id:
+            self._report_directory(topic.id, index, directory.id)
         config = log_config(self._node.topic_settings(image, topic.name))
         return directory.open_or_create(topic.name, index, topic.id, config)
 
-    def _directory_for(self, state: PartitionImage) -> LogDirectory:
+    def _directory_for(self, topic: str, index: int, state: PartitionImage) -> LogDirectory:
+        """Where the metadata says, where its folder is already, or else where the fewest partitions are."""
         wanted = state.directory_of(self._node.node_id) if state.directories else None
-        for directory in self._node.log_directories:
+        directories = self._node.log_directories
+        for directory in directories:
             if directory.id == wanted:
                 return directory
-        return min(self._node.log_directories, key=lambda directory: len(directory.logs))
+        for directory in directories:
+            if (topic, index) in directory.found:
+                return directory
+        return min(directories, key=lambda directory: len(directory.logs))
+
+    def _report_directory(self, topic_id: Uuid, index: int, directory_id: Uuid) -> None:
+        """Tell the controller, soon, and everything of this turn of the loop at once."""
+        if not self._unreported:
+            self._node.loop.call_soon(self._send_report)
+        self._unreported[topic_id, index] = directory_id
+
+    def _send_report(self) -> None:
+        places, self._unreported = self._unreported, {}
+        self._node.background(
+            self._node.controller.submit(lambda image, _: decide_assign_directories(image, self._node.node_id, places))
+        )
 
     def _delete(self, topic: TopicImage) -> None:
         hosted = self.by_id.pop(topic.id, None)

@@ -20,7 +20,7 @@ from millstream.protocol.messages.init_producer_id import (
     InitProducerIdResponse,
 )
 from millstream.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from millstream.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, read_header
+from millstream.records.batch import read_header
 from millstream.records.building import encode_batch
 from millstream.records.codecs import Codec
 
@@ -179,8 +179,23 @@ async def init_producer_id(
     return await client.retrying(attempt)
 
 
+class _Numbering:
+    """A producer id and where each partition's sequence stands."""
+
+    __slots__ = ("id", "sequences")
+
+    def __init__(self, identity: ProducerId) -> None:
+        self.id = identity
+        self.sequences: dict[TopicPartition, int] = {}
+
+
 class Producer:
-    """Encodes records into batches and writes them, each partition in order."""
+    """Encodes records into batches and writes them, each partition in order.
+
+    After a send that failed, nobody may know whether its records were written. Their sequence numbers must not be given
+    to other records: a broker that has them would take the new ones for a copy, answer that all is well and drop them.
+    So a failure retires the producer id, and the next send starts with a fresh one.
+    """
 
     def __init__(
         self,
@@ -197,29 +212,40 @@ class Producer:
         self._idempotent = idempotent and acks == ALL_IN_SYNC
         self._codec = codec
         self._timeout_ms = timeout_ms
-        self._identity: asyncio.Task[ProducerId] | None = None
-        self._sequences: dict[TopicPartition, int] = {}
+        self._numbering: _Numbering | None = None
+        self._identifying = asyncio.Lock()
         self._turns: dict[TopicPartition, asyncio.Lock] = {}
 
     async def send(self, topic: str, partition: int, records: Sequence[NewRecord]) -> Produced:
         """Write records (key, value, headers, timestamp in ms) as one batch."""
         place = (topic, partition)
         async with self._turns.setdefault(place, asyncio.Lock()):
-            identity, sequence = await self._identify(), self._sequences.get(place, 0)
+            if not self._idempotent:
+                return await self._write(place, encode_batch(records, codec=self._codec))
+            numbering = await self._current_numbering()
+            sequence = numbering.sequences.get(place, 0)
             batch = encode_batch(
                 records,
                 codec=self._codec,
-                producer_id=NO_PRODUCER_ID if identity is None else identity.id,
-                producer_epoch=NO_PRODUCER_EPOCH if identity is None else identity.epoch,
-                base_sequence=NO_SEQUENCE if identity is None else sequence,
+                producer_id=numbering.id.id,
+                producer_epoch=numbering.id.epoch,
+                base_sequence=sequence,
             )
-            produced = await produce(self._client, {place: batch}, acks=self._acks, timeout_ms=self._timeout_ms)
-            self._sequences[place] = (sequence + len(records)) % SEQUENCES
-            return produced[place]
+            try:
+                produced = await self._write(place, batch)
+            except BaseException:
+                # Cancellation too: the request may be on its way.
+                if self._numbering is numbering:
+                    self._numbering = None
+                raise
+            numbering.sequences[place] = (sequence + len(records)) % SEQUENCES
+            return produced
 
-    async def _identify(self) -> ProducerId | None:
-        if not self._idempotent:
-            return None
-        if self._identity is None:
-            self._identity = asyncio.create_task(init_producer_id(self._client))
-        return await asyncio.shield(self._identity)
+    async def _write(self, place: TopicPartition, batch: Buffer) -> Produced:
+        return (await produce(self._client, {place: batch}, acks=self._acks, timeout_ms=self._timeout_ms))[place]
+
+    async def _current_numbering(self) -> _Numbering:
+        async with self._identifying:
+            if self._numbering is None:
+                self._numbering = _Numbering(await init_producer_id(self._client))
+            return self._numbering

@@ -290,7 +290,6 @@ OFFSET_METADATA_MAX_BYTES = Setting(
     INT,
     default=4_096,
     importance=Importance.HIGH,
-    implemented=False,
     doc="The longest text that may be committed with an offset.",
 )
 OFFSETS_COMMIT_TIMEOUT_MS = Setting(
@@ -317,7 +316,6 @@ OFFSETS_RETENTION_MINUTES = Setting(
     default=10_080,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How long the offsets of an empty group are kept.",
 )
 OFFSETS_RETENTION_CHECK_INTERVAL_MS = Setting(
@@ -326,7 +324,6 @@ OFFSETS_RETENTION_CHECK_INTERVAL_MS = Setting(
     default=10 * MINUTE_MS,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How often expired offsets are looked for.",
 )
 OFFSETS_TOPIC_COMPRESSION_CODEC = Setting(

@@ -16,13 +16,12 @@ from millstream.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
-from millstream.replicated import Decision
 from millstream.security.operations import needs_of
 
 if TYPE_CHECKING:
     from millstream.broker.dispatch import Deferred
     from millstream.groups.machine import GroupMachine
-    from millstream.replicated import Token
+    from millstream.replicated import Decision, Token
 
 MANY_MEMBERS_SINCE = 3
 

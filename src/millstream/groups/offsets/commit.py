@@ -21,7 +21,6 @@ from millstream.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from millstream.protocol.uuid import Uuid
 from millstream.replicated import Decision, Record
 from millstream.settings import OFFSET_METADATA_MAX_BYTES
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
     from millstream.groups.machine import GroupMachine
     from millstream.metadata.image import MetadataImage
+    from millstream.protocol.uuid import Uuid
 
 TOPIC_IDS_SINCE = 10
 MEMBER_EPOCHS_SINCE = 9

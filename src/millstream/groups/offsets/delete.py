@@ -53,11 +53,6 @@ class OffsetDelete:
             topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
         self.response = OffsetDeleteResponse(topics=topics)
 
-    @property
-    def is_void(self) -> bool:
-        """Whether there is nothing left to ask the group about."""
-        return not self._accepted
-
     def decide(self, machine: GroupMachine) -> Decision[OffsetDeleteResponse]:
         """Remove offsets of topics that no member reads."""
         group_id = self._group_id

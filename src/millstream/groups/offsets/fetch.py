@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.groups.machine import GroupMachine
-    from millstream.metadata.image import MetadataImage
     from millstream.protocol.messages.groups.offset_commit import OffsetCommitValue
     from millstream.protocol.uuid import Uuid
 
