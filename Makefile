@@ -17,7 +17,7 @@ help:  ## This list
 setup: $(INSTALLED)  ## The environment in .venv, native module included
 
 # Again only when what is installed has changed.
-$(INSTALLED): pyproject.toml setup.py constraints.txt $(wildcard src/millstream/records/_walker.p*)
+$(INSTALLED): pyproject.toml setup.py constraints.txt $(wildcard src/millstream/records/_*.p*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
 	touch $@
@@ -45,8 +45,8 @@ test: check test-all  ## Everything that CI runs: under forty minutes
 bench: setup  ## Ratios to Apache Kafka on this machine
 	$(BIN)/python -m bench
 
-soak: setup  ## The long runs: properties with 5,000 examples, fuzzing, crashes
-	HYPOTHESIS_PROFILE=soak $(PYTEST) -q -m "not clients and not java"
+soak: setup  ## The long runs: properties, fuzzing, kills, power failures (SOAK="--only fuzz --minutes 60" for a part)
+	$(BIN)/python -m tests.soak $(SOAK)
 
 reference: setup  ## Write docs/reference from the declarations
 	$(BIN)/python -m millstream.reference

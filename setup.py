@@ -1,7 +1,7 @@
 """Only the native part of the build; everything else is in pyproject.toml.
 
-`millstream.records._walker` is compiled from its own Python source. Where that cannot be done (no Cython, no C
-compiler, MILLSTREAM_PURE=1) the install goes on without: the same source then runs as plain Python, slower.
+The modules of NATIVE are compiled from their own Python source. Where that cannot be done (no Cython, no C compiler,
+MILLSTREAM_PURE=1) the install goes on without: the same source then runs as plain Python, slower.
 """
 
 from __future__ import annotations
@@ -12,23 +12,26 @@ import sys
 
 from setuptools import Extension, setup
 
-WALKER = "src/millstream/records/_walker.py"
+NATIVE = tuple(f"millstream.records.{name}" for name in ("_walker", "_columns", "_scatter"))
 log = logging.getLogger("millstream.build")
-FLAGS = [] if sys.platform == "win32" else ["-O3", "-fwrapv"]
+FLAGS = [] if sys.platform == "win32" else ["-O3", "-fwrapv", "-g0"]
 
 
 def native_modules() -> list[Extension]:
     """The extensions to build; each is optional, so that a failing compiler is a warning and not the end."""
     if os.environ.get("MILLSTREAM_PURE"):
-        log.warning("MILLSTREAM_PURE is set, the record walker stays plain Python")
+        log.warning("MILLSTREAM_PURE is set, the record walkers stay plain Python")
         return []
     try:
-        from Cython.Build import cythonize  # noqa: PLC0415  an install without Cython is what this guards against
+        from Cython.Build import cythonize
     except ImportError:
-        log.warning("no Cython, the record walker stays plain Python")
+        log.warning("no Cython, the record walkers stay plain Python")
         return []
-    walker = Extension("millstream.records._walker", [WALKER], extra_compile_args=FLAGS, optional=True)
-    modules: list[Extension] = cythonize([walker], build_dir="build/cython", quiet=True)
+    sources = [Extension(name, [f"src/{name.replace('.', '/')}.py"], extra_compile_args=FLAGS) for name in NATIVE]
+    # They call C functions of each other, and find their declarations below src.
+    modules: list[Extension] = cythonize(sources, build_dir="build/cython", include_path=["src"], quiet=True)
+    for module in modules:
+        module.optional = True  # cythonize makes extensions of its own, and forgets this
     return modules
 
 

@@ -8,12 +8,21 @@ import sys
 
 from _pytest.outcomes import OutcomeException
 
-from bench import feature_costs, footprint, latency, report, throughput
+from bench import columns, exactly_once, feature_costs, footprint, groups, latency, loading, report, throughput
 from bench.contenders import APACHE_KAFKA, MILLSTREAM
 from bench.rows import Figures, Verdict, judge
 from bench.session import Session
 
-ROWS = (*throughput.ROWS, *latency.ROWS, *footprint.ROWS)
+# The last of `footprint` looks at what all others left behind.
+ROWS = (
+    *throughput.ROWS,
+    *latency.ROWS,
+    *exactly_once.ROWS,
+    *groups.ROWS,
+    *loading.ROWS,
+    *columns.ROWS,
+    *footprint.ROWS,
+)
 
 
 def main() -> int:

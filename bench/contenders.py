@@ -1,4 +1,8 @@
-"""The two brokers, set up alike: one node, everything at its defaults, six partitions where a row needs a topic."""
+"""The two brokers, set up alike: one node, everything at its defaults, six partitions where a row needs a topic.
+
+Except for two waits: a group must not sit out a delay that gathers members, or the rows about joining would measure
+that setting. Apache Kafka runs with the options of its own start script.
+"""
 
 from __future__ import annotations
 
@@ -23,15 +27,25 @@ if TYPE_CHECKING:
 
     from tests.support.running import RunningBroker
 
+HEAP = "1g"
 APACHE_KAFKA, MILLSTREAM = "apache-kafka", "millstream"
+# The partitions are Kafka's defaults, which the tests' support makes smaller.
+COORDINATORS = {
+    "offsets.topic.num.partitions": "50",
+    "transaction.state.log.num.partitions": "50",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.assignment.interval.ms": "0",
+}
 _topic_numbers = itertools.count(1)
 
 
 def make(name: str, directory: Path, settings: Mapping[str, str] | None = None) -> RunningBroker:
     """A contender with an empty directory, not started."""
+    settings = COORDINATORS | dict(settings or {})
     if name == MILLSTREAM:
         return MillstreamProcess(directory, settings=settings)
-    kafka = ApacheKafka(directory, heap="1g", jvm_options=PRODUCTION, properties=settings)
+    # Dynamic voters: then either contender can start on the other's directory.
+    kafka = ApacheKafka(directory, voters="dynamic", heap=HEAP, jvm_options=PRODUCTION, properties=settings)
     kafka.format()
     return kafka
 

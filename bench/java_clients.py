@@ -1,6 +1,7 @@
-"""Apache Kafka's own clients as loads: its perf tool for producing, and its consumer with partitions assigned by hand.
+"""Apache Kafka's own clients as loads: its perf tools, and small Java programs where it has no tool.
 
-`ConsumerPerformance` reads in a group; until the broker has groups, a small Java program assigns the partitions.
+`ConsumerPerformance` reads in a group; `AssignedConsumer` has its partitions assigned by hand; `ExactlyOnceCopier` is
+the consume-transform-produce loop of the textbook.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from tests.support.running import RunningBroker
 
 CONSUMER = Path(__file__).with_name("AssignedConsumer.java")
+COPIER = Path(__file__).with_name("ExactlyOnceCopier.java")
 _RESULT = re.compile(r"(\d+) records sent, ([\d.]+) records/sec .*? ([\d.]+) ms avg latency.* (\d+) ms 99th")
 # The same for both contenders: a client with room, compiled by both of the JVM's compilers.
 CLIENT_JVM = ("-Xmx512m", "-Xms512m", "-XX:+UseG1GC")
@@ -30,12 +32,29 @@ class Produced(NamedTuple):
     latency_ms_p99: float
 
 
-def produce(broker: RunningBroker, topic: str, *, count: int, size: int, client_settings: dict[str, str]) -> Produced:
-    """Run ProducerPerformance as fast as it goes."""
+class Consumed(NamedTuple):
+    """What ConsumerPerformance said at its end: with the time that the group took to form, and without."""
+
+    records_per_s: float
+    fetched_records_per_s: float
+    rebalance_ms: float
+
+
+def produce(
+    broker: RunningBroker,
+    topic: str,
+    *,
+    count: int,
+    size: int,
+    client_settings: dict[str, str],
+    transaction_ms: int | None = None,
+) -> Produced:
+    """Run ProducerPerformance as fast as it goes, in transactions of so many milliseconds if told so."""
     settings = [f"{name}={value}" for name, value in client_settings.items()]
     command = [
         *java_command("org.apache.kafka.tools.ProducerPerformance", jvm_options=CLIENT_JVM),
         *("--topic", topic, "--num-records", str(count), "--record-size", str(size), "--throughput", "-1"),
+        *(() if transaction_ms is None else ("--transaction-duration-ms", str(transaction_ms))),
         *("--bootstrap-server", broker.bootstrap_servers, "--command-property", *settings),
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900)
@@ -46,19 +65,43 @@ def produce(broker: RunningBroker, topic: str, *, count: int, size: int, client_
     return Produced(float(rate), float(latency_ms), float(latency_ms_p99))
 
 
+def consume_in_group(broker: RunningBroker, topic: str, count: int, group: str) -> Consumed:
+    """Run ConsumerPerformance over the whole topic."""
+    command = [
+        *java_command("org.apache.kafka.tools.ConsumerPerformance", jvm_options=CLIENT_JVM),
+        *("--topic", topic, "--num-records", str(count), "--group", group, "--timeout", "60000", "--hide-header"),
+        *("--bootstrap-server", broker.bootstrap_servers),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=900)
+    # Start, end, MB, MB/s, records, records/s, rebalance ms, fetch ms, fetched MB/s, fetched records/s.
+    rows = [line.split(", ") for line in done.stdout.splitlines() if line.count(", ") == 9]
+    assert rows, done.stdout + done.stderr
+    figures = rows[-1]
+    assert int(figures[4]) >= count, done.stdout + done.stderr
+    return Consumed(float(figures[5]), float(figures[9]), float(figures[6]))
+
+
 def consume(broker: RunningBroker, topic: str, count: int) -> float:
     """Records a second of one consumer that reads the whole topic from its beginning."""
+    return float(_our_program(CONSUMER, broker, topic, str(count)))
+
+
+def copy_exactly_once(broker: RunningBroker, source: str, target: str, *, warm_up: int, count: int, each: int) -> float:
+    """Records a second that one copier moves in transactions of `each` records, after a warm-up."""
+    return float(_our_program(COPIER, broker, source, target, str(warm_up), str(count), str(each)))
+
+
+def _our_program(source: Path, broker: RunningBroker, *arguments: str) -> str:
     command = [
         require("java"),
         *CLIENT_JVM,
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
         "-cp",
         f"{jar_directory()}/*",
-        str(CONSUMER),
+        str(source),
         broker.bootstrap_servers,
-        topic,
-        str(count),
+        *arguments,
     ]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
-    return float(done.stdout)
+    return done.stdout

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bench import contenders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from tests.support.running import RunningBroker
 
@@ -26,6 +26,7 @@ class Session:
         self.quick = quick
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
         self._running: dict[str, RunningBroker] = {}
+        self._prepared: dict[tuple[str, str], Path] = {}
 
     def amount(self, full: int, quick: int) -> int:
         """How much to do: all of it, or just enough to see that it runs."""
@@ -41,7 +42,24 @@ class Session:
 
     def fresh(self, name: str, settings: Mapping[str, str] | None = None) -> RunningBroker:
         """A contender of a row's own with an empty directory; the row starts and ends it."""
-        return contenders.make(name, Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self._folder)), settings)
+        return contenders.make(name, self.folder(f"{name}-"), settings)
+
+    def folder(self, prefix: str) -> Path:
+        """An empty folder that is gone after the run."""
+        return Path(tempfile.mkdtemp(prefix=prefix, dir=self._folder))
+
+    def prepared(self, maker: str, what: str, prepare: Callable[[RunningBroker], None]) -> Path:
+        """A data directory that a contender wrote and closed cleanly, made when it is first asked for. Copy it."""
+        if (maker, what) not in self._prepared:
+            broker = self.fresh(maker)
+            broker.start()
+            try:
+                prepare(broker)
+                broker.stop()
+            finally:
+                broker.kill()
+            self._prepared[maker, what] = broker.data_directory
+        return self._prepared[maker, what]
 
     def discard(self, broker: RunningBroker) -> None:
         """End a contender of a row's own and give its disk space back."""

@@ -68,6 +68,19 @@ def consume(session: Session, name: str) -> Figures:
         return {"records/s": java_clients.consume(broker, topic, count)}
 
 
+def consume_in_group(session: Session, name: str) -> Figures:
+    broker = session.broker(name)
+    count = session.amount(5_000_000, 200_000)
+    with contenders.topic(broker) as topic:
+        java_clients.produce(broker, topic, count=count, size=100, client_settings=BATCHED)
+        consumed = java_clients.consume_in_group(broker, topic, count, group=f"readers-of-{topic}")
+    return {
+        "records/s": consumed.records_per_s,
+        "fetched records/s": consumed.fetched_records_per_s,
+        "rebalance ms": consumed.rebalance_ms,
+    }
+
+
 ROWS = (
     Row(
         "produce-100",
@@ -103,6 +116,12 @@ ROWS = (
         "consume",
         "assigned Java consumer reading it all, 100 B",
         consume,
+        (Bar("records/s", "records/s", ratio_at_least=1.0),),
+    ),
+    Row(
+        "consume-group",
+        "ConsumerPerformance, 100 B, 6 partitions",
+        consume_in_group,
         (Bar("records/s", "records/s", ratio_at_least=1.0),),
     ),
 )

@@ -30,7 +30,7 @@ console = Console()
 
 def feed(client: SyncClient) -> float:
     """Write the orders, one batch of 500 at a time, each to the partition of its key as Java would choose it."""
-    dice = random.Random(2026)  # noqa: S311  # demo data
+    dice = random.Random(2026)  # demo data
     by_partition: dict[int, list[tuple[bytes, bytes, tuple[()], int]]] = {index: [] for index in range(PARTITIONS)}
     now_ms = time.time_ns() // 1_000_000
     for number in range(ORDERS):

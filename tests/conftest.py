@@ -34,6 +34,9 @@ settings.register_profile("soak", max_examples=5_000, **_common)
 settings.register_profile("debug", max_examples=10, verbosity=Verbosity.verbose, **_common)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE") or ("ci" if os.environ.get("CI") else "dev"))
 
+# As for Apache Kafka (tests/support/apache_kafka.py): tests don't wait for members that nobody starts.
+QUICK = {"group.initial.rebalance.delay.ms": "0"}
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
@@ -71,7 +74,8 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApacheKaf
 @pytest.fixture(scope="session")
 def millstream(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MillstreamProcess]:
     """Millstream as a process, running."""
-    with MillstreamProcess(tmp_path_factory.mktemp("millstream"), controller_listener=True) as process:
+    process = MillstreamProcess(tmp_path_factory.mktemp("millstream"), settings=QUICK, controller_listener=True)
+    with process:
         process.start()
         yield process
         process.stop()
@@ -110,7 +114,7 @@ def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Apach
     """A running broker of the kind that `--against` names, for tests that stop or kill it."""
     made: ApacheKafka | MillstreamProcess
     if request.param == "millstream":
-        made = MillstreamProcess(tmp_path, controller_listener=True)
+        made = MillstreamProcess(tmp_path, settings=QUICK, controller_listener=True)
     else:
         made = ApacheKafka(tmp_path)
         made.format()

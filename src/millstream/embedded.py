@@ -13,6 +13,7 @@ import asyncio
 import shutil
 import tempfile
 import threading
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Self
 
 from millstream.broker.node import Node
@@ -33,14 +34,15 @@ class Broker:
 
     def __init__(
         self,
-        data_dir: str | None = None,
+        data_dir: str | PathLike[str] | None = None,
         *,
         host: str = "127.0.0.1",
         port: int = 0,
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        self._data_dir = data_dir
-        self._host = host
+        self._data_dir = None if data_dir is None else fspath(data_dir)
+        # An IPv6 address stands in brackets where a port follows.
+        self._host = f"[{host}]" if ":" in host else host
         self._port = port
         self._given = {name: _as_text(value) for name, value in (settings or {}).items()}
         self._temporary: str | None = None
@@ -90,9 +92,7 @@ class Broker:
             ]
         )
         response = await node.controller.submit(
-            lambda image, _: decide_create_topics(
-                image, request, settings=node.settings, random=node.ports.random
-            )
+            lambda image, _: decide_create_topics(image, request, settings=node.settings, random=node.ports.random)
         )
         result = response.topics[0]
         if result.error_code:

@@ -3,6 +3,8 @@
     def test_orders(kafka_broker, kafka_topic):
         producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers})
         producer.produce(kafka_topic, b"hello")
+
+The broker is imported when the first test asks for it: a session that needs none does not pay for it.
 """
 
 from __future__ import annotations

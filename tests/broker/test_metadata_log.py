@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,11 +25,13 @@ from millstream.metadata.record_types import (
 from millstream.protocol.errors import InvalidTopic, StorageError
 from millstream.protocol.uuid import Uuid
 from millstream.quorum.election_state import decode_election_state
+from millstream.runtime.real import RealFile
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.broker.controller_node import ControllerNode
+    from millstream.runtime.ports import Buffer
 
 
 def topic_records(number: int) -> tuple[MetadataRecord, ...]:
@@ -269,6 +272,30 @@ def test_a_failing_disk_fails_everybody_who_waits_and_everybody_after(tmp_path: 
             with pytest.raises(StorageError):
                 await create(node, 4)
             assert not node.image.topics.by_name
+
+    run(scenario())
+
+
+def test_a_full_disk_refuses_one_change_and_the_node_goes_on(tmp_path: Path) -> None:
+    ports = NodePorts()
+    real_append = RealFile.append
+
+    def torn(file: RealFile, *buffers: Buffer) -> None:
+        real_append(file, b"".join(buffers)[:70])
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    async def scenario() -> None:
+        async with running_node(tmp_path, ports=ports) as node:
+            await create(node, 1)
+            end_offset = node.log.end_offset
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(RealFile, "append", torn)
+                with pytest.raises(StorageError):
+                    await create(node, 2)
+            assert node.log.end_offset == end_offset
+            assert await create(node, 3) == "t3"
+        async with running_node(tmp_path, ports=NodePorts()) as node:
+            assert list(node.image.topics.by_name) == ["t1", "t3"]
 
     run(scenario())
 

@@ -62,9 +62,13 @@ def test_a_static_directory_has_no_first_snapshot(tmp_path: Path) -> None:
     assert not (tmp_path / "a" / METADATA_DIRECTORY).exists()
 
 
-def test_only_metadata_version_is_finalized_by_default(tmp_path: Path) -> None:
+def test_only_features_whose_apis_are_handled_are_finalized_by_default(tmp_path: Path) -> None:
     storage = load_storage(made(tmp_path), layout(tmp_path / "a"))
-    assert storage.bootstrap == (FeatureLevelRecord(name="metadata.version", feature_level=30),)
+    assert {record.name: record.feature_level for record in storage.bootstrap} == {
+        "group.version": 1,
+        "metadata.version": 30,
+        "transaction.version": 2,
+    }
 
 
 def test_an_empty_directory_formats_itself_and_is_the_same_afterwards(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.support.requirements import PROJECT_ROOT
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from tests.support.running import RunningBroker
 
     Run = Callable[..., "Ended"]
+    Until = Callable[..., "Ended"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,22 @@ def run(cluster: RunningBroker) -> Run:
 
     def command(*words: str, stdin: str | bytes = "") -> Ended:
         return run_command(*words, servers=cluster.bootstrap_servers, stdin=stdin)
+
+    return command
+
+
+@pytest.fixture
+def until(run: Run) -> Callable[..., Ended]:
+    """Run a command until its output is as expected: a change is answered before every broker shows it."""
+
+    def command(expected: Callable[[Ended], bool], *words: str) -> Ended:
+        def attempt() -> Ended | None:
+            ended = run(*words)
+            return ended if ended.code == 0 and expected(ended) else None
+
+        found = wait_until(attempt, f"the expected output of {' '.join(words)}", within_s=30)
+        assert found is not None
+        return found
 
     return command
 

@@ -12,20 +12,20 @@ from tests.cli.conftest import run_command
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.cli.conftest import Run
+    from tests.cli.conftest import Ended, Run, Until
     from tests.support.running import RunningBroker
 
 
-def test_a_topic_lives_and_dies(ok: Run, fresh_name: str) -> None:
+def test_a_topic_lives_and_dies(ok: Run, until: Until, fresh_name: str) -> None:
     created = json.loads(ok("topic", "create", fresh_name, "--partitions", "2", "--json").out)
     assert (created[0]["topic"], created[0]["partitions"]) == (fresh_name, 2)
-    assert fresh_name in ok("topic", "list").out
+    until(lambda ended: fresh_name in ended.out, "topic", "list")
     altered = ok("topic", "alter", fresh_name, "--partitions", "3", "--config", "retention.ms=5000")
     assert "retention.ms" in altered.out
-    described = json.loads(ok("topic", "describe", fresh_name, "--json").out)
-    assert [row["partition"] for row in described] == [0, 1, 2]
+    describe = ("topic", "describe", fresh_name, "--json")
+    until(lambda ended: [row["partition"] for row in json.loads(ended.out)] == [0, 1, 2], *describe)
     ok("topic", "delete", fresh_name)
-    assert fresh_name not in ok("topic", "list").out
+    until(lambda ended: fresh_name not in ended.out, "topic", "list")
 
 
 def test_a_refusal_is_one_sentence_and_exit_code_1(ok: Run, run: Run, fresh_name: str) -> None:
@@ -38,18 +38,21 @@ def test_a_refusal_is_one_sentence_and_exit_code_1(ok: Run, run: Run, fresh_name
     ok("topic", "delete", "never-there", "--if-exists")
 
 
-def test_settings_are_set_and_unset(ok: Run, fresh_name: str) -> None:
+def test_settings_are_set_and_unset(ok: Run, until: Until, fresh_name: str) -> None:
     ok("topic", "create", fresh_name)
 
-    def retention() -> str:
-        shown = json.loads(ok("config", "describe", "topic", fresh_name, "retention.ms", "--json").out)
-        return f"{shown[0]['value']} {shown[0]['source']}"
+    def retention_is(value: str, source: str) -> None:
+        def shown(ended: Ended) -> bool:
+            (row,) = json.loads(ended.out)
+            return (row["value"], row["source"]) == (value, source)
 
-    assert retention() == "604800000 DEFAULT_CONFIG"
+        until(shown, "config", "describe", "topic", fresh_name, "retention.ms", "--json")
+
+    retention_is("604800000", "DEFAULT_CONFIG")
     ok("config", "set", "topic", fresh_name, "retention.ms=1234")
-    assert retention() == "1234 DYNAMIC_TOPIC_CONFIG"
+    retention_is("1234", "DYNAMIC_TOPIC_CONFIG")
     ok("config", "unset", "topic", fresh_name, "retention.ms")
-    assert retention() == "604800000 DEFAULT_CONFIG"
+    retention_is("604800000", "DEFAULT_CONFIG")
 
 
 def test_the_cluster_is_described(ok: Run, cluster: RunningBroker) -> None:

@@ -32,8 +32,10 @@ from millstream.client.produce import produce
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.describe_cluster import DescribeClusterRequest
 from millstream.records.building import encode_batch
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from millstream.client.admin.topics import DescribedTopic
     from millstream.client.sync import SyncClient
     from tests.support.running import RunningBroker
 
@@ -42,20 +44,35 @@ def names(client: SyncClient) -> list[str]:
     return [topic.name for topic in client.run(list_topics)]
 
 
+# A change is answered by the controller; what a broker shows follows a moment later.
+def appears(client: SyncClient, name: str) -> None:
+    wait_until(lambda: name in names(client), f"{name} to be listed")
+
+
+def vanishes(client: SyncClient, name: str) -> None:
+    wait_until(lambda: name not in names(client), f"{name} to be gone")
+
+
 def test_a_topic_is_created_described_grown_and_deleted(client: SyncClient, fresh_name: str) -> None:
     wanted = NewTopic(fresh_name, partitions=2, replicas=1, configs={"retention.ms": "12345"})
     created = raise_first(client.run(create_topics, [wanted]))[fresh_name]
     assert (created.partitions, created.replicas) == (2, 1)
-    assert fresh_name in names(client)
+    appears(client, fresh_name)
 
     raise_first(client.run(create_partitions, {fresh_name: 3}))
-    described = raise_first(client.run(describe_topics, [fresh_name]))[fresh_name]
+
+    def grown() -> DescribedTopic | None:
+        described = raise_first(client.run(describe_topics, [fresh_name]))[fresh_name]
+        return described if len(described.partitions) == 3 else None
+
+    described = wait_until(grown, "the third partition")
+    assert described is not None
     assert described.id == created.id
     assert [partition.index for partition in described.partitions] == [0, 1, 2]
     assert all(partition.leader_id in partition.isr for partition in described.partitions)
 
     raise_first(client.run(delete_topics, [fresh_name]))
-    assert fresh_name not in names(client)
+    vanishes(client, fresh_name)
 
 
 def test_one_bad_topic_does_not_fail_its_neighbour(client: SyncClient, fresh_name: str) -> None:
@@ -103,19 +120,23 @@ def test_what_does_not_exist_is_named(client: SyncClient) -> None:
 
 def test_a_setting_is_set_appended_to_and_taken_back(client: SyncClient, fresh_name: str) -> None:
     raise_first(client.run(create_topics, [NewTopic(fresh_name, 1, 1)]))
+    appears(client, fresh_name)
     topic = Resource(ResourceKind.TOPIC, fresh_name)
 
-    def policy() -> tuple[str | None, ConfigSource]:
-        found = raise_first(client.run(describe_configs, [topic], names=["cleanup.policy"]))[topic]
-        return found[0].value, found[0].source
+    def becomes(value: str, source: ConfigSource) -> None:
+        def shown() -> bool:
+            found = raise_first(client.run(describe_configs, [topic], names=["cleanup.policy"]))[topic]
+            return (found[0].value, found[0].source) == (value, source)
 
-    assert policy() == ("delete", ConfigSource.DEFAULT_CONFIG)
+        wait_until(shown, f"cleanup.policy to be {value} from {source.name}")
+
+    becomes("delete", ConfigSource.DEFAULT_CONFIG)
     raise_first(client.run(alter_configs, {topic: [Change("cleanup.policy", "compact")]}))
-    assert policy() == ("compact", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    becomes("compact", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     raise_first(client.run(alter_configs, {topic: [Change("cleanup.policy", "delete", Operation.APPEND)]}))
-    assert policy() == ("compact,delete", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    becomes("compact,delete", ConfigSource.DYNAMIC_TOPIC_CONFIG)
     raise_first(client.run(alter_configs, {topic: [Change("cleanup.policy", None, Operation.DELETE)]}))
-    assert policy() == ("delete", ConfigSource.DEFAULT_CONFIG)
+    becomes("delete", ConfigSource.DEFAULT_CONFIG)
 
 
 def test_the_cluster_describes_itself(client: SyncClient, cluster: RunningBroker) -> None:

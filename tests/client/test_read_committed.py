@@ -26,6 +26,8 @@ def test_aborted_records_are_left_out_and_committed_ones_are_not(apache_kafka: A
         for value, commit in (("a", True), ("lost", False), ("b", True), ("gone", False), ("c", True)):
             producer.begin_transaction()
             producer.produce(fresh_name, value, partition=0)
+            # An abort throws away what is still in the queue: to be left out, a record must have been written.
+            producer.flush(30)
             producer.commit_transaction(30) if commit else producer.abort_transaction(30)
 
         def read(*, read_committed: bool) -> list[bytes | None]:
@@ -34,6 +36,4 @@ def test_aborted_records_are_left_out_and_committed_ones_are_not(apache_kafka: A
             return [record.value for batch in found for record in batch.records]
 
         assert read(read_committed=True) == [b"a", b"b", b"c"]
-        everything = read(read_committed=False)
-        assert everything[0] == b"a"
-        assert [value for value in everything if value in (b"a", b"b", b"c")] == [b"a", b"b", b"c"]
+        assert read(read_committed=False) == [b"a", b"lost", b"b", b"gone", b"c"]

@@ -27,11 +27,12 @@ def every_client(*needs: Ability) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("client", params, indirect=True)
 
 
-def every_client_and_codec() -> pytest.MarkDecorator:
-    """Run the test for each client with each codec that it has."""
+def every_client_and_codec(*needs: Ability) -> pytest.MarkDecorator:
+    """Run the test for each client that can do all of this, with each codec that it has."""
     params = [
         pytest.param(kind.name, codec, id=f"{kind.name}-{codec}", marks=_marks(kind))
         for kind in ALL
+        if kind.can.issuperset(needs)
         for codec in ALL_CODECS
         if codec in kind.codecs
     ]

@@ -60,6 +60,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.clients, pytest.mark.java]
 
 TOPIC = "same-answers"
+# For what only one of the two writes down: later questions must not see it.
+OTHER_TOPIC = "other-answers"
 NOBODY = Uuid(b"x" * 16)
 NOW_MS = int(time.time() * 1000)
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
@@ -99,9 +101,11 @@ def grow(count: int, topic: str = TOPIC, assignments: list[list[int]] | None = N
     return CreatePartitionsRequest(topics=[wanted], timeout_ms=10_000, validate_only=True), 3
 
 
-def offsets(timestamp: int, partition: int = 0, version: int = 11, epoch: int = -1) -> tuple[Any, int]:
+def offsets(
+    timestamp: int, partition: int = 0, version: int = 11, epoch: int = -1, topic: str = TOPIC
+) -> tuple[Any, int]:
     wanted = ListOffsetsPartition(partition_index=partition, timestamp=timestamp, current_leader_epoch=epoch)
-    topics = [ListOffsetsTopic(name=TOPIC, partitions=[wanted])]
+    topics = [ListOffsetsTopic(name=topic, partitions=[wanted])]
     return ListOffsetsRequest(replica_id=-1, topics=topics, timeout_ms=10_000), version
 
 
@@ -295,20 +299,25 @@ QUESTIONS: dict[str, tuple[Any, int]] = {
 
 DIFFERENT_ON_PURPOSE = {
     "config, unknown operation": (set_config(9, "retention.ms", "5"), "INVALID_REQUEST", "UNKNOWN_SERVER_ERROR"),
-    "produce with a negative epoch": (produce(sequenced(0, epoch=-1)), "INVALID_RECORD", "NONE"),
+    "produce with a negative epoch": (
+        produce(sequenced(0, epoch=-1), OTHER_TOPIC, 0),
+        "INVALID_RECORD",
+        "NONE",
+    ),
 }
 
 
 def prepared(port: int) -> RawClient:
     """A connection to a broker that has the topic and its ten records."""
     client = RawClient("127.0.0.1", port, timeout_s=20)
-    client.call(CreateTopicsRequest(topics=[new_topic(TOPIC, 2)], timeout_ms=10_000), 7)
-    for partition in range(2):
-        asked, version = offsets(-1, partition)
-        wait_until(
-            lambda asked=asked, version=version: client.call(asked, version).topics[0].partitions[0].offset == 0,
-            "the topic",
-        )
+    for topic, partitions in ((OTHER_TOPIC, 1), (TOPIC, 2)):
+        client.call(CreateTopicsRequest(topics=[new_topic(topic, partitions)], timeout_ms=10_000), 7)
+        for partition in range(partitions):
+            asked, version = offsets(-1, partition, topic=topic)
+            wait_until(
+                lambda asked=asked, version=version: client.call(asked, version).topics[0].partitions[0].offset == 0,
+                "the topic",
+            )
     records = [Record(b"value-%d" % number, b"key", (), NOW_MS + number) for number in range(10)]
     answer = client.call(*produce(batch_of(*records), partition=0))
     assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE

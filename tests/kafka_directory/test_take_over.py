@@ -100,7 +100,7 @@ def _read_partition(consumer: Consumer, partition: int) -> list[Record]:
     return records
 
 
-def apache_kafka_on(millstream: MillstreamProcess, folder: Path, voters: Voters) -> ApacheKafka:
+def apache_kafka_on(millstream: MillstreamProcess, folder: Path, voters: Voters, **more: str) -> ApacheKafka:
     """Apache Kafka with the settings that `millstream kafka-properties` prints, but a controller port of ours."""
     command = [sys.executable, "-m", "millstream.cli.main", "kafka-properties", str(millstream.data_directory)]
     environment = {"PYTHONPATH": str(PROJECT_ROOT / "src")}
@@ -110,7 +110,7 @@ def apache_kafka_on(millstream: MillstreamProcess, folder: Path, voters: Voters)
     controller = properties["listeners"].rpartition(":")[2]
     (port,) = free_ports(1)
     properties = {name: value.replace(f":{controller}", f":{port}") for name, value in properties.items()}
-    return ApacheKafka(folder, data_directory=millstream.data_directory, voters=voters, properties=properties)
+    return ApacheKafka(folder, data_directory=millstream.data_directory, voters=voters, properties=properties | more)
 
 
 def end(broker: RunningBroker, how: str) -> None:

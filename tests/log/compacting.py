@@ -12,13 +12,15 @@ from millstream.log.compaction_swap import Swap
 from millstream.log.config import LogConfig
 from millstream.log.log import Origin
 from millstream.records.building import encode_batch, end_transaction_marker
-from tests.log.making import NOW_MS, commit, records_of
+from millstream.records.reading import each_batch
+from tests.log.making import NOW_MS, commit, lossy_disk, open_log, records_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from millstream.log.compaction_plan import Plan, Result
     from millstream.log.log import Log
+    from millstream.records.batch import BatchHeader
     from millstream.runtime.ports import Disk
 
 COMPACTED = LogConfig(
@@ -31,6 +33,14 @@ COMPACTED = LogConfig(
     min_cleanable_dirty_ratio=0.0,
     message_timestamp_after_max_ms=1 << 50,
 )
+
+
+def compacted_log(**changes: Any) -> Log:
+    return open_log(lossy_disk(), config=COMPACTED, **changes)
+
+
+def headers_of(log: Log) -> list[BatchHeader]:
+    return [header for segment in log.segments for _, header in each_batch(segment.file.read(0, segment.size))]
 
 
 def put(log: Log, *pairs: tuple[bytes | None, bytes | None], timestamp: int = NOW_MS, **fields: Any) -> int:

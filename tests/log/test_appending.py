@@ -150,6 +150,14 @@ def test_segments_roll_by_the_time_of_their_records() -> None:
     assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
 
 
+def test_segments_of_a_compacted_topic_roll_in_time_to_be_compacted() -> None:
+    for compact, rolled in ((True, [0, 1]), (False, [0])):
+        log = open_log(lossy_disk(), segment_ms=10_000, max_compaction_lag_ms=1_000, compact=compact)
+        for timestamp in (0, 1_001):
+            log.append_as_leader(batch(timestamp=NOW_MS + timestamp), 0, NOW_MS)
+        assert [segment.base_offset for segment in log.segments] == rolled
+
+
 def test_segments_roll_when_their_index_is_full() -> None:
     log = open_log(lossy_disk(), segment_index_bytes=48, index_interval_bytes=0, segment_bytes=1 << 20)
     for number in range(20):

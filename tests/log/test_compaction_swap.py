@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.log import compaction
-from millstream.log.compaction import Compactor
+from millstream.log.compaction import Compacted, Compactor
 from millstream.log.directory import LogDirectory
 from millstream.protocol.errors import StorageError
+from millstream.runtime.ports import ChildFailed
 from millstream.runtime.real import RealDisk, RealRandom, RealWorkers
 from millstream.testing.disk import PowerLost
 from tests.log.compacting import (
@@ -28,7 +28,7 @@ from tests.log.making import NOW_MS, TOPIC_ID, lossy_disk, open_log
 from tests.support.apache_kafka import dump_log_segments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from millstream.log.log import Log
     from millstream.runtime.ports import Disk
@@ -100,7 +100,7 @@ def crash_after(steps: int, seed: int, *, loses_power: bool) -> bool:
     offsets = [offset for offset, *_ in values_of(again)]
     assert offsets == sorted(set(offsets)), disk.last_step
     assert not [name for name in disk.list_directory(log.directory) if name.endswith((".cleaned", ".swap"))]
-    compact_now(again)
+    assert compact_now(again).damage is None, disk.last_step
     assert newest_of(again) == expected, disk.last_step
     return finished
 
@@ -276,9 +276,36 @@ def test_a_truncation_lowers_the_checkpoint() -> None:
     directory, log = a_directory(disk)
     write_some(log)
     run(directory, disk)
-    compaction.forget_cleaned_above(directory, KEY, 7)
+    log.flush()
+    directory.write_offset_checkpoints()
+    directory.truncate(*KEY, 7)
+    assert log.end_offset <= 7
     assert directory.cleaner_offsets == {KEY: 7}
     assert b"topic 0 7" in disk.read_file("/data/cleaner-offset-checkpoint")
+    assert f"topic 0 {log.end_offset}".encode() in disk.read_file("/data/recovery-point-offset-checkpoint")
+
+
+def test_a_child_that_fails_does_not_keep_the_others_waiting() -> None:
+    disk = lossy_disk()
+    directory, first = a_directory(disk)
+    second = directory.open_or_create("topic", 1, TOPIC_ID, COMPACTED)
+    write_some(first)
+    write_some(second)
+
+    class Failing(InlineWorkers):
+        async def in_child(self, module: str, arguments: Sequence[str]) -> None:
+            if arguments == [first.directory]:
+                raise ChildFailed(module, 1, "no memory")
+            await super().in_child(module, arguments)
+
+    compactor = Compactor([directory], Failing(disk), FixedClock(NOW_MS + HOUR_MS))
+    with pytest.raises(ChildFailed):
+        asyncio.run(compactor.run_once())
+    done = asyncio.run(compactor.run_once())
+    assert done is not None
+    assert done.partition == ("topic", 1)
+    with pytest.raises(ChildFailed):
+        asyncio.run(compactor.run_once())
 
 
 def on_a_real_disk(folder: Path) -> tuple[LogDirectory, Log]:
@@ -286,7 +313,7 @@ def on_a_real_disk(folder: Path) -> tuple[LogDirectory, Log]:
     return directory, directory.open_or_create(*KEY, TOPIC_ID, COMPACTED)
 
 
-async def compact_in_a_child(directory: LogDirectory) -> compaction.Compacted | None:
+async def compact_in_a_child(directory: LogDirectory) -> Compacted | None:
     workers = RealWorkers()
     try:
         return await Compactor([directory], workers, FixedClock(NOW_MS + HOUR_MS)).run_once()

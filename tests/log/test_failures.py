@@ -66,6 +66,37 @@ def test_a_full_disk_loses_nothing_and_recovers_with_space() -> None:
     assert offsets_of(log) == list(range(acknowledged))
 
 
+@pytest.mark.parametrize("batches", [1, 3])
+def test_what_did_not_fit_can_be_taken_back(batches: int) -> None:
+    """The metadata log does that: it refuses one change and goes on."""
+    disk = lossy_disk()
+    log = open_log(disk)
+    fill(log, 2)
+    before = log.end_offset
+    content = disk.read_file(log.active.path)
+    disk.set_capacity(disk.space("/logs")[0] - disk.space("/logs")[1] + batches * 200)
+    with pytest.raises(StorageError):
+        fill(log, 100)
+    assert log.take_back_what_did_not_fit(before, NOW_MS)
+    assert disk.read_file(log.active.path) == content
+    assert offsets_of(log) == list(range(before))
+    disk.set_capacity(1 << 30)
+    fill(log, 1)
+    assert offsets_of(log) == list(range(before + 3))
+
+
+def test_after_another_failure_nothing_is_taken_back() -> None:
+    disk = lossy_disk()
+    log = open_log(disk)
+    fill(log, 2)
+    assert not log.take_back_what_did_not_fit(log.end_offset, NOW_MS)
+    fail_next(disk)
+    with pytest.raises(StorageError):
+        fill(log, 1)
+    assert not log.take_back_what_did_not_fit(log.end_offset, NOW_MS)
+    assert log.is_offline
+
+
 def test_an_error_at_any_step_is_never_acknowledged() -> None:
     """Whatever fails, roll, snapshot, index or epoch file: the log is offline, and comes back with what it promised."""
     for step in range(3, 500):

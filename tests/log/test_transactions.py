@@ -166,3 +166,58 @@ def test_a_marker_that_makes_no_sense_ends_nothing_and_breaks_nothing() -> None:
         log = open_log(disk, clean=clean)
         commit(log)
         assert (log.end_offset, log.last_stable_offset) == (2, 0)
+
+
+def test_with_transaction_version_2_a_late_marker_does_not_end_the_next_transaction() -> None:
+    """KIP-1228: an end bumps the epoch, so a marker with the epoch of what is open belongs to the one before."""
+    log = open_log(lossy_disk())
+    write(log, 1, 0, epoch=5)
+    log.producers.check_marker(1, 6, 0, transaction_version=2)
+    end(log, 1, epoch=6)
+    log.producers.check_marker(1, 6, 0, transaction_version=2)  # a repetition: nothing is open
+    write(log, 1, 0, epoch=6)
+    with pytest.raises(InvalidProducerEpoch):
+        log.producers.check_marker(1, 6, 0, transaction_version=2)
+    log.producers.check_marker(1, 6, 0, transaction_version=1)
+    log.producers.check_marker(1, 7, 0, transaction_version=2)
+
+
+def test_the_highest_epoch_may_end_its_own_transaction() -> None:
+    log = open_log(lossy_disk())
+    write(log, 1, 0, epoch=32767)
+    log.producers.check_marker(1, 32767, 0, transaction_version=2)
+
+
+def test_a_marker_voids_what_the_coordinator_said_before() -> None:
+    """KIP-890: the transaction ended while the answer was on its way."""
+    log = open_log(lossy_disk())
+    mine, again = log.producers.begin_verification(1), log.producers.begin_verification(1)
+    others = log.producers.begin_verification(2)
+    log.producers.end_verification(1, again)
+    end(log, 1)
+    assert (mine.is_void, again.is_void, others.is_void) == (True, False, False)
+    log.producers.end_verification(1, mine)
+    assert not log.producers.begin_verification(1).is_void
+
+
+@pytest.mark.parametrize("restart", [None, "clean", "kill"])
+def test_a_producer_that_was_long_silent_in_a_transaction_keeps_its_coordinators_epoch(restart: str | None) -> None:
+    """Bug 33, KAFKA-9144: it must not expire by the age of its records right after the marker."""
+    disk = lossy_disk()
+    expiration_ms = 1_000
+    log = open_log(disk, producer_id_expiration_ms=expiration_ms)
+    write(log, 1, 0)
+    later_ms = NOW_MS + 10 * expiration_ms
+    assert log.expire_producers(later_ms) == 0, "its transaction is open"
+    marker = end_transaction_marker(
+        commit=False, producer_id=1, producer_epoch=1, coordinator_epoch=7, timestamp=later_ms
+    )
+    log.append_as_leader(marker, 0, later_ms, origin=Origin.COORDINATOR)
+    assert log.expire_producers(later_ms) == 0
+    if restart is not None:
+        if restart == "clean":
+            log.close()
+        log = open_log(disk, producer_id_expiration_ms=expiration_ms, clean=restart == "clean", now_ms=later_ms)
+    with pytest.raises(CoordinatorFenced):
+        end(log, 1, epoch=1, coordinator_epoch=6)
+    assert log.expire_producers(later_ms + expiration_ms) == 1

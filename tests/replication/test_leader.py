@@ -11,9 +11,7 @@ from millstream.replication.leader import PartitionLeader
 
 
 def leader_of(replicas: tuple[int, ...], isr: tuple[int, ...], min_isr: int = 1) -> PartitionLeader:
-    return PartitionLeader(
-        node_id=1, epoch=5, replicas=replicas, isr=isr, min_isr=min_isr, own_end=0, high_watermark=0
-    )
+    return PartitionLeader(node_id=1, epoch=5, replicas=replicas, isr=isr, min_isr=min_isr, own_end=0, high_watermark=0)
 
 
 def test_alone_the_leader_commits_what_it_wrote() -> None:

@@ -78,7 +78,6 @@ def test_an_old_file_works_and_says_what_is_not_needed() -> None:
         "port is ignored: listeners has taken its place.",
         "inter.broker.protocol.version is ignored: the cluster's metadata.version has taken its place.",
         "num.io.threads is ignored: this broker does not act on it.",
-        "group.initial.rebalance.delay.ms is ignored: this broker does not act on it.",
     )
 
 

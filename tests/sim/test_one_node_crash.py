@@ -7,6 +7,7 @@ acknowledged before must be there after the restart: always when only the proces
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import pytest
@@ -17,6 +18,7 @@ from millstream.client.fetch import fetch
 from millstream.client.produce import Producer
 from millstream.client.reading import batches_from
 from millstream.testing.machine import Machine
+from tests.sim.seeds import SEEDS
 
 PARTITIONS = 2
 ROUNDS = 6
@@ -124,8 +126,9 @@ def steps_of_a_whole_run(*, fsync: bool) -> int:
 def crash_at_every_step(*, fsync: bool, lose_unsynced: bool) -> None:
     steps = steps_of_a_whole_run(fsync=fsync)
     assert steps > 50
-    for step in range(1, steps + 1):
-        crashing = machine(seed=step, fsync=fsync)
+    for round_number, step in itertools.product(SEEDS, range(1, steps + 1)):
+        seed = round_number * 1_000_000 + step
+        crashing = machine(seed=seed, fsync=fsync)
         history = History()
         crashing.disk.power_off_at = step
         try:
@@ -134,7 +137,7 @@ def crash_at_every_step(*, fsync: bool, lose_unsynced: bool) -> None:
             crashing.disk.crash(keep_unsynced=not lose_unsynced)
             crashing.run(check(history))
         except (AssertionError, ClientError, OSError) as error:
-            raise AssertionError(f"crash at step {step} ({at}), seed {step}, fsync={fsync}: {error}") from error
+            raise AssertionError(f"crash at step {step} ({at}), seed {seed}, fsync={fsync}: {error}") from error
 
 
 @pytest.mark.slow

@@ -1,6 +1,6 @@
 """Apache Kafka 4.3.1 itself: the reference that everything here is compared with, and its command line tools.
 
-The jars come from Maven by name into the cache, with a pom written at run time. A broker is one combined node
+The jars come from Maven by name into the cache (tests/support/maven.py). A broker is one combined node
 (controller and broker in one process), in a folder of its own, on free ports of 127.0.0.1. A start takes about five
 seconds, so tests share one through a session fixture and keep apart by topic names.
 
@@ -22,8 +22,9 @@ import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from tests.support.maven import Artifact, fetched_jars
 from tests.support.ports import answers_api_versions, free_ports
-from tests.support.requirements import built_once, require, unavailable
+from tests.support.requirements import require
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -31,9 +32,9 @@ if TYPE_CHECKING:
 
 VERSION = "4.3.1"
 ARTIFACTS = (
-    ("org.apache.kafka", "kafka_2.13", VERSION),
-    ("org.apache.kafka", "kafka-tools", VERSION),
-    ("org.slf4j", "slf4j-simple", "1.7.36"),
+    Artifact("org.apache.kafka", "kafka_2.13", VERSION),
+    Artifact("org.apache.kafka", "kafka-tools", VERSION),
+    Artifact("org.slf4j", "slf4j-simple", "1.7.36"),
 )
 # Short-lived JVMs: the first compiler only, shared class data, a collector without threads to start.
 QUICK_START = ("-XX:TieredStopAtLevel=1", "-Xshare:auto", "-XX:+UseSerialGC")
@@ -50,37 +51,11 @@ PRODUCTION = (
 Voters = Literal["static", "dynamic"]
 
 
-def _pom() -> str:
-    dependencies = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
-        for group, artifact, version in ARTIFACTS
-    )
-    return (
-        '<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>'
-        "<groupId>millstream.tests</groupId><artifactId>apache-kafka</artifactId><version>1</version>"
-        f"<dependencies>{dependencies}</dependencies></project>"
-    )
-
-
 def jar_directory() -> Path:
     """The folder with Apache Kafka's jars; fetched with Maven on the first call of all."""
     if given := os.environ.get("MILLSTREAM_KAFKA_JARS"):
         return Path(given)
-    with built_once(f"apache-kafka-{VERSION}") as (folder, complete):
-        if not complete:
-            maven = require("mvn", "Maven fetches Apache Kafka's jars")
-            (folder / "pom.xml").write_text(_pom())
-            command = [maven, "-q", "-B", "-f", str(folder / "pom.xml"), "dependency:copy-dependencies"]
-            done = subprocess.run(
-                [*command, f"-DoutputDirectory={folder / 'lib'}"],
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=900,
-            )
-            if done.returncode != 0:
-                unavailable(f"Maven could not fetch Apache Kafka {VERSION}: {(done.stdout + done.stderr)[-2000:]}")
-    return folder / "lib"
+    return fetched_jars(f"apache-kafka-{VERSION}", ARTIFACTS)
 
 
 def java_command(class_name: str, *, jvm_options: Iterable[str] = QUICK_START, log_level: str = "warn") -> list[str]:

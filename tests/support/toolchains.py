@@ -1,7 +1,8 @@
 """Clients from other languages, fetched by name on demand and kept in the cache.
 
 kcat comes from the distribution's packages: from the PATH, or unpacked into the cache without installing anything.
-kafkajs comes from npm, franz-go is compiled once with Go. Where one can't be had, the test is skipped and says why.
+kafkajs comes from npm, franz-go and sarama are compiled once with Go. Where one can't be had, the test is skipped and
+says why.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ KAFKAJS = "kafkajs@2.2.4"
 # The snappy and zstd codecs are plug-ins of kafkajs; lz4 has none that builds on current Node.
 KAFKAJS_CODECS = ("kafkajs-snappy@1.1.0",)
 FRANZ_GO = {"github.com/twmb/franz-go": "v1.22.2", "github.com/twmb/franz-go/pkg/kadm": "v1.19.0"}
+SARAMA = {"github.com/IBM/sarama": "v1.61.1"}
 
 
 def _run(command: Sequence[str], cwd: Path, what: str, environment: Mapping[str, str] | None = None) -> str:
@@ -72,17 +74,18 @@ def kafkajs() -> tuple[str, dict[str, str]]:
     return node, {"NODE_PATH": str(folder / "node_modules")}
 
 
-def go_program(source: Path) -> Path:
-    """A Go program on franz-go, compiled again only when its source changed."""
+def go_program(source: Path, modules: Mapping[str, str] = FRANZ_GO) -> Path:
+    """A Go program on these modules, compiled again only when its source changed."""
     text = source.read_text()
-    fingerprint = hashlib.sha256((text + repr(FRANZ_GO)).encode()).hexdigest()[:16]
-    with built_once(f"franz-go/{fingerprint}") as (folder, complete):
+    fingerprint = hashlib.sha256((text + repr(modules)).encode()).hexdigest()[:16]
+    client = "franz-go" if modules is FRANZ_GO else "sarama"
+    with built_once(f"{client}/{fingerprint}") as (folder, complete):
         if not complete:
-            go = require("go", "franz-go needs Go")
+            go = require("go", f"{client} needs Go")
             (folder / "main.go").write_text(text)
-            requirements = "".join(f"require {module} {version}\n" for module, version in FRANZ_GO.items())
+            requirements = "".join(f"require {module} {version}\n" for module, version in modules.items())
             (folder / "go.mod").write_text(f"module claims\n\ngo 1.24\n\n{requirements}")
             # Modules and build cache stay with Go's own; only the binary is ours.
-            _run([go, "mod", "tidy"], folder, "Go could not fetch franz-go")
-            _run([go, "build", "-o", "claims", "."], folder, "the franz-go program does not compile")
+            _run([go, "mod", "tidy"], folder, f"Go could not fetch {client}")
+            _run([go, "build", "-o", "claims", "."], folder, f"the {client} program does not compile")
     return folder / "claims"

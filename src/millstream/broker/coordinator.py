@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from millstream.broker.dispatch import Deferred
 from millstream.broker.shard_loading import load_shard
 from millstream.protocol.errors import BrokerError, CoordinatorNotAvailable, ErrorCode, NotCoordinator
+from millstream.replicated import told_to_clients
 from millstream.runtime.logs import Logger
 from millstream.runtime.shard import Machine, Shard, Stage
 
@@ -107,7 +108,7 @@ class Coordinator(Generic[M]):
         waiting = self._requests.pop(token, None)
         if waiting is not None:
             deferred, refuse = waiting
-            deferred.finish(refuse(_for_clients(code)))
+            deferred.finish(refuse(told_to_clients(code)))
 
     # --- following leadership
 
@@ -167,20 +168,3 @@ def java_hash(text: str) -> int:
     signed = value - (1 << 32) if value >= 1 << 31 else value
     # Kafka's Utils.abs: the smallest int has no positive twin and becomes 0.
     return 0 if signed == -(1 << 31) else abs(signed)
-
-
-def _for_clients(code: ErrorCode) -> ErrorCode:
-    """What went wrong while writing, in words that clients of a coordinator understand (and retry by)."""
-    return _WRITE_ERRORS.get(code, code)
-
-
-_WRITE_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}

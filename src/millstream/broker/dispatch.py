@@ -16,6 +16,7 @@ turns it into the API's own error response where the handler declared how, other
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import pkgutil
 from dataclasses import dataclass
@@ -141,6 +142,17 @@ class Deferred:
 
     def when_done(self, listener: Callable[[], None]) -> None:
         self._listener = listener
+
+    async def wait(self) -> Any:
+        """The response, for a handler that is a coroutine."""
+        if not self.done:
+            came = asyncio.Event()
+            self._listener = came.set
+            try:
+                await came.wait()
+            finally:
+                self.abandon()
+        return self.response
 
     def abandon(self) -> None:
         if not self.done:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from millstream.broker.node import Node
     from millstream.broker.partition import Partition
+    from millstream.settings import Setting
 
 _log = Logger("millstream.maintenance")
 
@@ -44,20 +45,17 @@ class Maintenance:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
-        settings = self._node.settings
-        for job, pause_ms in (
-            (self.enforce_retention, settings[LOG_RETENTION_CHECK_INTERVAL_MS]),
-            (self.flush_old, settings[LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
-            (self.checkpoint_offsets, settings[LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS]),
-            (self.checkpoint_high_watermarks, settings[REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS]),
-            (self.expire_producers, settings[PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS]),
+        for job, pause in (
+            (self.enforce_retention, LOG_RETENTION_CHECK_INTERVAL_MS),
+            (self.flush_old, LOG_FLUSH_SCHEDULER_INTERVAL_MS),
+            (self.checkpoint_offsets, LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS),
+            (self.checkpoint_high_watermarks, REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS),
+            (self.expire_producers, PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS),
             (self.remove_files, _REMOVAL_CHECK_MS),
-            (self.compact, settings[LOG_CLEANER_BACKOFF_MS]),
+            (self.compact, LOG_CLEANER_BACKOFF_MS),
             (self.let_go_of_idle, _IDLE_CHECK_MS),
         ):
-            # A pause of "for ever" (the flush scheduler's default) still has to be a number that a timer takes.
-            pause_s = min(pause_ms, _LONGEST_PAUSE_MS) / 1000
-            self._tasks.append(asyncio.get_running_loop().create_task(self._repeat(job, pause_s)))
+            self._tasks.append(asyncio.get_running_loop().create_task(self._repeat(job, pause)))
 
     async def stop(self) -> None:
         for task in self._tasks:
@@ -65,11 +63,16 @@ class Maintenance:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks.clear()
 
-    async def _repeat(self, job: Callable[[], Awaitable[None]], pause_s: float) -> None:
+    async def _repeat(self, job: Callable[[], Awaitable[None]], pause: Setting[int] | int) -> None:
         while True:
-            await asyncio.sleep(pause_s)
+            # Asked for each time: some of these settings change live.
+            pause_ms = pause if isinstance(pause, int) else self._node.settings[pause]
+            # A pause of "for ever" (the flush scheduler's default) still has to be a number that a timer takes.
+            await asyncio.sleep(min(pause_ms, _LONGEST_PAUSE_MS) / 1000)
             try:
                 await job()
+            except OSError as error:
+                _log.error("maintenance failed", job=job.__name__, error=str(error))
             except Exception as error:  # noqa: BLE001  # the next run may succeed, and must happen
                 _log.error("maintenance failed", job=job.__name__, exc_info=error)
 

@@ -6,7 +6,8 @@ agrees. All appends that arrive while a sync is under way share the next one, so
 syncs, and the event loop waits for none of them.
 
 A failing disk ends it: what was not committed never will be, everybody who waits is told, and nothing more is accepted.
-A node without its metadata log is of no use to a cluster.
+A node without its metadata log is of no use to a cluster. A full disk is another matter: what does not fit is refused
+and taken back, and the node goes on, so that records can still be read and topics deleted once there is space again.
 """
 
 from __future__ import annotations
@@ -204,19 +205,21 @@ class MetadataLog:
         if not self.quorum.leads:
             raise NotController(f"The active controller is node {self.quorum.leader_id}.")
         size = 0
-        for values in framed.groups:
-            batch = metadata_batch(values, base_offset=self.end_offset, epoch=self.epoch, timestamp_ms=timestamp_ms)
-            self._write(batch, timestamp_ms)
-            size += len(batch)
+        begin = self.end_offset
+        try:
+            for values in framed.groups:
+                batch = metadata_batch(values, base_offset=self.end_offset, epoch=self.epoch, timestamp_ms=timestamp_ms)
+                self._write(batch, timestamp_ms)
+                size += len(batch)
+        except StorageError as error:
+            if not self.log.take_back_what_did_not_fit(begin, timestamp_ms):
+                self._fail(error)
+            raise
         self._request_flush()
         return size
 
     def _write(self, batch: bytearray, timestamp_ms: int) -> None:
-        try:
-            self.log.append_as_leader(batch, self.epoch, timestamp_ms, origin=Origin.RAFT_LEADER)
-        except StorageError as error:
-            self._fail(error)
-            raise
+        self.log.append_as_leader(batch, self.epoch, timestamp_ms, origin=Origin.RAFT_LEADER)
 
     # The quorum's effects
 

@@ -11,7 +11,9 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from millstream.log.producers import Origin
-from millstream.protocol.errors import NotLeader, StorageError
+from millstream.protocol.errors import NotLeader, RecordTooLarge, StorageError
+from millstream.records.batch import read_header
+from millstream.runtime.logs import Logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,9 +21,12 @@ if TYPE_CHECKING:
     from millstream.broker.durability import Durability
     from millstream.broker.wakeups import Wakeups
     from millstream.log.log import Appended, Log
+    from millstream.protocol.errors import BrokerError
     from millstream.protocol.uuid import Uuid
     from millstream.replication.leader import PartitionLeader
     from millstream.runtime.ports import Buffer
+
+_log = Logger("millstream.partition")
 
 
 class Reader(Protocol):
@@ -34,8 +39,8 @@ class Partition:
     """One replica of one partition."""
 
     __slots__ = (
-        "_background", "_committers", "_durability", "_wakeups", "appended_bytes", "index", "is_marked", "leader",
-        "log", "readers", "topic", "topic_id",
+        "_background", "_committers", "_durability", "_offline_was_told", "_wakeups", "appended_bytes", "index",
+        "is_marked", "leader", "log", "readers", "topic", "topic_id",
     )  # fmt: skip
 
     def __init__(self, topic: str, index: int, topic_id: Uuid, log: Log, wakeups: Wakeups) -> None:
@@ -48,6 +53,7 @@ class Partition:
         self.appended_bytes = 0
         self.readers: dict[Reader, None] = {}
         self.is_marked = False
+        self._offline_was_told = False
         self._wakeups = wakeups
         # Syncs what `flush.messages` asks for; `_durability` is the same where acknowledgements wait for it.
         self._background: Durability
@@ -62,10 +68,22 @@ class Partition:
         self._background = durability
         self._durability = durability if sync_before_ack else None
         self.log.epochs.assign(leader.epoch, self.log.end_offset)
-        if sync_before_ack:
-            durability.make_durable(self)
+        self._commit_what_may_be()
+
+    def sync_before_ack_changed(self, *, sync_before_ack: bool) -> None:
+        """The topic's owner wants acknowledgements to wait for the disk, or no longer."""
+        if sync_before_ack != (self._durability is not None):
+            self._durability = self._background if sync_before_ack else None
+            self._commit_what_may_be()
+
+    def _commit_what_may_be(self) -> None:
+        assert self.leader is not None
+        if self._durability is None:
+            self.leader.own_log_reached(self.log.end_offset)
         else:
-            leader.own_log_reached(self.log.end_offset)
+            # What was synced before counts at once: nothing may be written that would sync it again.
+            self.leader.own_log_reached(self.log.recovery_point)
+            self._durability.make_durable(self)
         self._committed()
 
     def isr_changed(self, isr: tuple[int, ...]) -> None:
@@ -83,10 +101,15 @@ class Partition:
         """The leader, if this broker is it and the client means the same epoch."""
         leader = self.leader
         if leader is None:
-            raise NotLeader(f"this broker does not lead {self.topic}-{self.index}")
+            raise self._not_leading()
         if current_leader_epoch != -1:
             leader.check_epoch(current_leader_epoch)
         return leader
+
+    def _not_leading(self) -> BrokerError:
+        if self.log.is_offline and not self.log.deleted:
+            return self.log.offline_error()
+        return NotLeader(f"this broker does not lead {self.topic}-{self.index}")
 
     @property
     def leader_epoch(self) -> int:
@@ -100,7 +123,7 @@ class Partition:
         """Append as the leader. The caller asks `is_committed` whether it has to wait."""
         leader = self.leader
         if leader is None:
-            raise NotLeader(f"this broker does not lead {self.topic}-{self.index}")
+            raise self._not_leading()
         if acks == -1:
             leader.check_enough_in_sync()
         log = self.log
@@ -125,6 +148,10 @@ class Partition:
 
     def append_internal(self, batch: bytearray, now_ms: int) -> int:
         """Append what a coordinator of this broker wrote, as strictly as acks=all; the last record's offset."""
+        limit = self.log.config.max_message_bytes
+        # What belongs together (the tombstones of a large group) is written together, but one record keeps the limit.
+        if len(batch) > limit and read_header(batch).count == 1:
+            raise RecordTooLarge(f"a coordinator's record of {len(batch)} bytes, where max.message.bytes is {limit}")
         return self.append(batch, -1, now_ms, origin=Origin.COORDINATOR).last_offset
 
     def became_durable(self, end_offset: int) -> None:
@@ -159,7 +186,10 @@ class Partition:
         self.readers.pop(reader, None)
 
     def went_offline(self) -> None:
-        """The log failed: those who wait shall look again and hear it."""
+        """The log failed: those who wait shall look again and hear it, and whoever runs this broker, once."""
+        if not self._offline_was_told:
+            self._offline_was_told = True
+            _log.error("a partition is offline", topic=self.topic, partition=self.index, error=str(self.log.failure))
         self._release_everyone()
 
     def _release_everyone(self) -> None:

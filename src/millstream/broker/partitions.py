@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from millstream.broker.log_settings import log_config
 from millstream.broker.partition import Partition
+from millstream.log.log import Log
 from millstream.metadata.decide_directories import decide_assign_directories
 from millstream.metadata.image import BROKER_CONFIG, TOPIC_CONFIG
 from millstream.replication.leader import PartitionLeader
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from millstream.broker.node import Node
     from millstream.log.directory import LogDirectory
-    from millstream.log.log import Log
     from millstream.metadata.delta import Changes
     from millstream.metadata.image import MetadataImage, PartitionImage, TopicImage
     from millstream.protocol.uuid import Uuid
@@ -125,22 +125,28 @@ class Partitions:
             if partition is None:
                 log = self._open_log(topic, index, topic.partitions[index], image)
                 partition = hosted.partitions[index] = Partition(topic.name, index, topic.id, log, self._node.wakeups)
-            self._take_role(partition, topic.partitions[index], settings[MIN_INSYNC_REPLICAS])
+            try:
+                self._take_role(partition, topic.partitions[index], settings[MIN_INSYNC_REPLICAS])
+            except OSError as error:
+                # One partition's files fail: it is offline, and the others go on.
+                partition.log.mark_offline(error)
+                partition.went_offline()
 
     def _take_role(self, partition: Partition, state: PartitionImage, min_isr: int) -> None:
-        if state.leader != self._node.node_id or partition.log.is_offline:
-            if partition.leader is not None:
+        leading = partition.leader
+        log = partition.log
+        # flush.messages=1 means the same: whoever sets it wants no record acknowledged before it is on disk.
+        sync_before_ack = self._node.settings[MILLSTREAM_ACKS_FSYNC] or log.config.flush_messages == 1
+        if state.leader != self._node.node_id or (leading is None and log.is_offline):
+            if leading is not None:
                 self._resign(partition)
             return
-        leading = partition.leader
         if leading is not None and leading.epoch == state.leader_epoch:
             leading.min_isr = min_isr
             leading.replicas = state.replicas
             partition.isr_changed(state.isr)
+            partition.sync_before_ack_changed(sync_before_ack=sync_before_ack)
             return
-        log = partition.log
-        # flush.messages=1 means the same: whoever sets it wants no record acknowledged before it is on disk.
-        sync_before_ack = self._node.settings[MILLSTREAM_ACKS_FSYNC] or log.config.flush_messages == 1
         partition.lead(
             PartitionLeader(
                 node_id=self._node.node_id,
@@ -167,7 +173,14 @@ class Partitions:
         if state.directories and state.directory_of(self._node.node_id) != directory.id:
             self._report_directory(topic.id, index, directory.id)
         config = log_config(self._node.topic_settings(image, topic.name))
-        return directory.open_or_create(topic.name, index, topic.id, config)
+        try:
+            return directory.open_or_create(topic.name, index, topic.id, config)
+        except OSError as error:
+            if not self._node.is_ready:
+                raise  # a start with half of the data would look like a loss of the other half
+            _log.error("a partition could not be made", topic=topic.name, partition=index, error=str(error))
+            folder = f"{directory.path}/{topic.name}-{index}"
+            return Log.unopened(directory.disk, folder, config, topic.id, error)
 
     def _directory_for(self, topic: str, index: int, state: PartitionImage) -> LogDirectory:
         """Where the metadata says, where its folder is already, or else where the fewest partitions are."""

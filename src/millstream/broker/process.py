@@ -2,7 +2,7 @@
 
     ready: PLAINTEXT://127.0.0.1:9092 cluster=… node=1 data=/var/lib/millstream
 
-SIGTERM and SIGINT stop it cleanly; a second one gives up waiting. Logs go to stderr, one line per event: readable on a
+SIGTERM and SIGINT stop it cleanly; a second one ends it at once. Logs go to stderr, one line per event: readable on a
 terminal, JSON where stderr is a file or a pipe.
 """
 
@@ -17,15 +17,18 @@ from typing import TYPE_CHECKING, Any
 from millstream.broker.metrics_page import MetricsPage
 from millstream.broker.node import Node
 from millstream.broker.storage_format import StorageRefused
+from millstream.protocol.errors import StorageError
 from millstream.runtime.logs import Logger, write_to_stderr
 from millstream.runtime.loops import new_event_loop
 from millstream.runtime.real import RealPorts
 
 if TYPE_CHECKING:
+    from millstream.broker.listeners import Listener
     from millstream.runtime.ports import Listening
     from millstream.settings.loading import Loaded
 
 _log = Logger("millstream")
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run(loaded: Loaded, *, metrics: tuple[str, int] | None = None) -> int:
@@ -44,18 +47,20 @@ def run(loaded: Loaded, *, metrics: tuple[str, int] | None = None) -> int:
 async def _serve(loaded: Loaded, metrics: tuple[str, int] | None) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, _on_signal, told_to_stop)
     ports = RealPorts()
     node = Node(loaded.settings, ports)
+    page: Listening | None = None
     try:
         await node.start()
-    except (StorageRefused, BlockingIOError, OSError) as refusal:
+        if metrics is not None:
+            page = await ports.network.listen(lambda: MetricsPage(node), *metrics)
+    except (StorageRefused, StorageError, OSError) as refusal:
         sys.stderr.write(f"millstream: {_explain(refusal)}\n")
+        if node.is_ready:
+            await node.stop()
         return 1
-    page: Listening | None = None
-    if metrics is not None:
-        page = await ports.network.listen(lambda: MetricsPage(node), *metrics)
     # What start-up made lives as long as the process: the collector need not look at it again.
     gc.collect()
     gc.freeze()
@@ -68,10 +73,12 @@ async def _serve(loaded: Loaded, metrics: tuple[str, int] | None) -> int:
 
 
 def _on_signal(told_to_stop: asyncio.Event) -> None:
-    if told_to_stop.is_set():
-        # Asked twice: somebody is in a hurry. What is on disk is recovered at the next start.
-        raise SystemExit(1)
     told_to_stop.set()
+    # Who asks twice is in a hurry, and gets the system's own way: the end, at once. The next start recovers.
+    loop = asyncio.get_running_loop()
+    for number in _STOP_SIGNALS:
+        loop.remove_signal_handler(number)
+        signal.signal(number, signal.SIG_DFL)
 
 
 async def _stopped_or_failed(node: Node, told_to_stop: asyncio.Event) -> bool:
@@ -83,11 +90,16 @@ async def _stopped_or_failed(node: Node, told_to_stop: asyncio.Event) -> bool:
 
 
 def _say_ready(node: Node, page: Listening | None) -> None:
-    addresses = " ".join(f"{listener.name}://{listener.host}:{listener.port}" for listener in node.listeners)
-    served = f" metrics=http://{page.host}:{page.port}/metrics" if page is not None else ""
+    addresses = " ".join(f"{listener.name}://{_address(listener)}" for listener in node.listeners)
+    served = f" metrics=http://{_address(page)}/metrics" if page is not None else ""
     data = ",".join(node.data_directories)
     sys.stdout.write(f"ready: {addresses} cluster={node.cluster_id} node={node.node_id} data={data}{served}\n")
     sys.stdout.flush()
+
+
+def _address(listening: Listener | Listening) -> str:
+    host = f"[{listening.host}]" if ":" in listening.host else listening.host
+    return f"{host}:{listening.port}"
 
 
 def _explain(refusal: BaseException) -> str:

@@ -42,6 +42,7 @@ def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context) -> Read
     total = 0
     must_answer = False
     for item in wanted:
+        partition = None
         try:
             partition = find_partition(item, ctx)
             answer = _read_one(partition, item, limits, left, first=total == 0)
@@ -50,7 +51,8 @@ def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context) -> Read
                 partition_index=item.partition,
                 error_code=refusal.code,
                 high_watermark=-1,
-                aborted_transactions=None,
+                # Kafka's answers differ so: a list without entries where it did not come to a read, else none.
+                aborted_transactions=[] if partition is None else None,
                 records=b"",
             )
             must_answer = True

@@ -33,6 +33,7 @@ from millstream.broker.metadata_snapshot import (
 )
 from millstream.metadata.bootstrap import feature_records
 from millstream.metadata.delta import apply
+from millstream.metadata.features import GROUP_VERSION, TRANSACTION_VERSION
 from millstream.metadata.image import METADATA_VERSION
 from millstream.metadata.metadata_version import LEVEL_MAX, LEVEL_MIN, NAMES
 from millstream.quorum.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
@@ -57,7 +58,7 @@ __all__ = [
     "open_storage",
 ]
 
-DEFAULT_FEATURES: Mapping[str, int] = {METADATA_VERSION: LEVEL_MAX}
+DEFAULT_FEATURES: Mapping[str, int] = {METADATA_VERSION: LEVEL_MAX, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
 
 
 class NotFormatted(StorageRefused):

@@ -53,7 +53,8 @@ def broker(
     if listen is not None:
         host, port = host_and_port(listen)
         file.pop("advertised.listeners", None)
-        options["listeners"] = _listeners(f"PLAINTEXT://{host}:{port}", {**file, **environment, **options})
+        bracketed = f"[{host}]" if ":" in host else host  # an IPv6 address
+        options["listeners"] = _listeners(f"PLAINTEXT://{bracketed}:{port}", {**file, **environment, **options})
     if data_dir is not None:
         options["log.dirs"] = data_dir
     elif not {"log.dirs", "log.dir"} & (file.keys() | options.keys() | environment.keys()):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.cli.declare import UsageError
@@ -11,7 +12,7 @@ from millstream.client.reading import Batch, batches_from
 from millstream.client.tail import Arrived, Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterator, Mapping, Sequence
 
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
@@ -85,7 +86,7 @@ def follow(
     read_committed: bool = False,
     until_end: bool = False,
     idle_ms_max: int | None = None,
-) -> Iterator[Part]:
+) -> Generator[Part, None, None]:
     """Batches as they come; ends at today's end, or when nothing came for a while, or never."""
     ends: dict[TopicPartition, int] = {}
     if until_end:
@@ -125,18 +126,19 @@ def _parts(answer: Arrived, *, read_committed: bool) -> Iterator[Part]:
         yield Part(fetched.topic, fetched.partition, batch)
 
 
-def limited(parts: Iterator[Part], limit: int | None) -> Iterator[Part]:
-    """The first `limit` records."""
+def limited(parts: Generator[Part, None, None], limit: int | None) -> Generator[Part]:
+    """The first `limit` records; closes what it reads from when it is closed."""
     left = limit
-    for part in parts:
-        if left is None:
-            yield part
-            continue
-        records = part.batch.records[:left]
-        yield part._replace(batch=part.batch._replace(records=records))
-        left -= len(records)
-        if left <= 0:
-            return
+    with closing(parts):
+        for part in parts:
+            if left is None:
+                yield part
+                continue
+            records = part.batch.records[:left]
+            yield part._replace(batch=part.batch._replace(records=records))
+            left -= len(records)
+            if left <= 0:
+                return
 
 
 async def _open(client: Client, offsets: Mapping[TopicPartition, int], read_committed: bool) -> Tail:  # noqa: FBT001

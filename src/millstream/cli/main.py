@@ -23,6 +23,8 @@ GROUPS = {
     "config": ("millstream.cli.config", "settings of topics, brokers and groups"),
     "produce": ("millstream.cli.produce", "write records"),
     "consume": ("millstream.cli.consume", "read records"),
+    "group": ("millstream.cli.group", "consumer groups: members, lag, offsets"),
+    "transaction": ("millstream.cli.transaction", "list, describe and abort transactions"),
     "cluster": ("millstream.cli.cluster", "brokers, controller, features, disks"),
     "log": ("millstream.cli.log", "look into log directories"),
     "format": ("millstream.cli.storage", "prepare a data directory"),
@@ -35,6 +37,8 @@ TOOLS = {
     "kafka-configs": "millstream.cli.kafka.configs",
     "kafka-console-producer": "millstream.cli.kafka.console_producer",
     "kafka-console-consumer": "millstream.cli.kafka.console_consumer",
+    "kafka-consumer-groups": "millstream.cli.kafka.consumer_groups",
+    "kafka-transactions": "millstream.cli.kafka.transactions",
     "kafka-server-start": "millstream.cli.kafka.server_start",
 }
 INTERRUPTED, PIPE_CLOSED = 130, 141

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import select
 import sys
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Bytes that are printed as they come, line ends included."""
+    """Bytes that are printed as they come, line ends included. A generator is closed when printing ends, however it
+    ends: what it holds on to (a client, a file) must be let go before that is closed itself."""
 
     chunks: Iterator[bytes]
 
@@ -67,8 +69,12 @@ def _write(content: bytes) -> None:
 
 def _write_stream(chunks: Iterable[bytes]) -> None:
     """Flush with every chunk: a chunk is as much as has arrived, and a reader behind a pipe waits for it."""
-    for chunk in chunks:
-        _write(chunk)
+    try:
+        for chunk in chunks:
+            _write(chunk)
+    finally:
+        if isinstance(chunks, Generator):
+            chunks.close()
 
 
 def reader_is_gone() -> bool:

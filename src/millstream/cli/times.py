@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
+from decimal import Decimal
 
 from millstream.cli.declare import UsageError
 
@@ -27,3 +29,27 @@ def parse_time_ms(text: str, now_ms: int) -> int:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return int(moment.timestamp() * 1000)
+
+
+def parse_duration_ms(text: str) -> int:
+    """`10m`, `2h`, `7d`, or ISO's P1DT2H3M4.5S, where each part and the whole may be negative."""
+    for unit in sorted(UNITS_MS, key=len, reverse=True):
+        number = text.removesuffix(unit).strip()
+        if number != text and number.isdecimal():
+            return int(number) * UNITS_MS[unit]
+    found = _ISO_DURATION.fullmatch(text)
+    if found is None or not any(found.groups()[1:]):
+        raise UsageError(f"{text!r} is not a duration: write 10m, 2h, 7d or P1DT2H3M4S")
+    sign, days, hours, minutes, seconds = found.groups()
+    total_ms = (
+        int(days or 0) * UNITS_MS["d"]
+        + int(hours or 0) * UNITS_MS["h"]
+        + int(minutes or 0) * UNITS_MS["m"]
+        + int(Decimal(seconds or 0) * UNITS_MS["s"])
+    )
+    return -total_ms if sign == "-" else total_ms
+
+
+_ISO_DURATION = re.compile(
+    r"([-+])?P(?:([-+]?\d+)D)?(?:T(?=.)(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:\.\d{0,9})?)S)?)?", re.IGNORECASE
+)

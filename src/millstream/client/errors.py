@@ -59,6 +59,16 @@ class ProtocolViolation(ClientError):
     """The peer sent something that is not Kafka's protocol."""
 
 
+class CorruptBatch(ClientError):
+    """A record batch that cannot be read; `offset` is its first, or the one that was asked for where that is lost."""
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+        super().__init__(f"{partition_subject(topic, partition)} offset {offset}: {reason}")
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+
+
 class Refusal(ClientError):
     """A broker refused; `code` says why, `subject` says what it is about."""
 

@@ -58,6 +58,7 @@ async def produce(
     acks: int = ALL_IN_SYNC,
     timeout_ms: int | None = None,
     transactional_id: str | None = None,
+    version_max: int = 32767,
 ) -> dict[TopicPartition, Produced]:
     """Write one batch to each of these partitions; raises the first refusal that does not pass in time.
 
@@ -71,7 +72,7 @@ async def produce(
         leaders = await by_leader(client, pending)
         outcomes = await asyncio.gather(
             *(
-                _send(client, node, {place: pending[place] for place in places}, acks, transactional_id)
+                _send(client, node, {place: pending[place] for place in places}, acks, transactional_id, version_max)
                 for node, places in leaders.items()
             ),
             return_exceptions=True,
@@ -117,6 +118,7 @@ async def _send(
     batches: Mapping[TopicPartition, Buffer],
     acks: int,
     transactional_id: str | None,
+    version_max: int,
 ) -> dict[TopicPartition, Produced | Refusal]:
     topics = []
     for name, indexes in by_topic(batches).items():
@@ -124,7 +126,7 @@ async def _send(
         data = [PartitionProduceData(index=index, records=batches[name, index]) for index in indexes]
         topics.append(TopicProduceData(name=name, topic_id=topic.id, partition_data=data))
     has_ids = all(any(topic.topic_id) for topic in topics)
-    at_most = 32767 if has_ids else 12
+    at_most = version_max if has_ids else min(version_max, 12)
     request = ProduceRequest(
         transactional_id=transactional_id, acks=acks, timeout_ms=PRODUCE_TIMEOUT_MS, topic_data=topics
     )

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from millstream.client.errors import CorruptBatch
+from millstream.protocol.errors import CorruptMessage
 from millstream.records.reading import control_record, decode_records, each_batch
 
 if TYPE_CHECKING:
@@ -28,6 +30,17 @@ class Batch(NamedTuple):
 
 def batches_from(fetched: Fetched, offset: int, *, read_committed: bool = False) -> Iterator[Batch]:
     """The batches with records from `offset` on."""
+    for position, header in visible_batches(fetched, offset, read_committed=read_committed):
+        records = decode_records(fetched.batches, position)
+        if header.base_offset < offset:
+            records = [record for record in records if record.offset >= offset]
+        yield Batch(header, records)
+
+
+def visible_batches(
+    fetched: Fetched, offset: int, *, read_committed: bool = False
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of the batches whose records from `offset` on a reader is meant to see."""
     buffer = fetched.batches
     aborted = sorted(fetched.aborted, key=lambda transaction: transaction.first_offset)
     hidden: dict[int, bool] = {}
@@ -41,14 +54,14 @@ def batches_from(fetched: Fetched, offset: int, *, read_committed: bool = False)
             continue
         if header.next_offset <= offset or (header.is_transactional and header.producer_id in hidden):
             continue
-        records = decode_records(buffer, position)
-        if header.base_offset < offset:
-            records = [record for record in records if record.offset >= offset]
-        yield Batch(header, records)
+        yield position, header
 
 
 def next_offset(fetched: Fetched, offset: int) -> int:
     """Where to read on: after the last whole batch, whatever was in it."""
-    for _, header in each_batch(fetched.batches):
-        offset = max(offset, header.next_offset)
+    try:
+        for _, header in each_batch(fetched.batches):
+            offset = max(offset, header.next_offset)
+    except CorruptMessage as error:
+        raise CorruptBatch(fetched.topic, fetched.partition, offset, str(error)) from error
     return offset

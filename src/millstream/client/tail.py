@@ -3,6 +3,8 @@
 If polls were waited for together, the slowest leader would hold up the others: one without new records answers only
 after `max_wait_ms`. So each leader has its own poll, and a poll that ends is started again from where it came to.
 Partitions whose leader moves are looked up anew; an offset that retention has overtaken goes on where `reset` says.
+A partition with an end leaves when it was reached. One that gave something goes to the end of the queue, since a
+broker fills its answer in the order asked, and only the first may exceed the limits for the sake of a large batch.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
-from millstream.client.errors import ClientError, Refusal
+from millstream.client.errors import ClientError, CorruptBatch, Refusal
 from millstream.client.fetch import MOVED, Fetched, ask_leader
 from millstream.client.grouping import by_leader, by_topic
 from millstream.client.offsets import list_offsets
@@ -25,10 +27,11 @@ if TYPE_CHECKING:
 
 
 class Arrived(NamedTuple):
-    """What one partition answered to a poll from `offset` on."""
+    """What one partition answered to a poll from `offset` on; `after` is where to read on."""
 
     fetched: Fetched
     offset: int
+    after: int
 
 
 class Tail:
@@ -44,8 +47,10 @@ class Tail:
         partition_bytes_max: int = 1_048_576,
         read_committed: bool = False,
         reset: int | None = None,
+        ends: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        self.positions = dict(offsets)
+        self._ends = dict(ends or {})
+        self.positions = {place: offset for place, offset in offsets.items() if not self._reached(place, offset)}
         self._client = client
         self._max_wait_ms = max_wait_ms
         self._max_bytes = max_bytes
@@ -54,6 +59,10 @@ class Tail:
         self._reset = reset
         self._polls: dict[int, asyncio.Task[list[Arrived]]] = {}
         self._polled: dict[int, list[TopicPartition]] = {}
+
+    def add(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Follow more partitions from now on."""
+        self.positions.update(offsets)
 
     def stop_at(self, place: TopicPartition) -> None:
         """This partition has been read far enough."""
@@ -101,7 +110,11 @@ class Tail:
             partition_bytes_max=self._partition_bytes_max,
             read_committed=self._read_committed,
         )
-        return [Arrived(answer, offsets[answer.topic, answer.partition]) for answer in fetched]
+        answers = []
+        for answer in fetched:
+            offset = offsets[answer.topic, answer.partition]
+            answers.append(Arrived(answer, offset, next_offset(answer, offset)))
+        return answers
 
     async def _collect(self) -> list[Arrived]:
         arrived: list[Arrived] = []
@@ -112,13 +125,33 @@ class Tail:
             except ClientError as error:
                 await self._recover(error, places)
                 continue
+            silent = not any(len(answer.fetched.batches) for answer in answers)
             for answer in answers:
                 place = (answer.fetched.topic, answer.fetched.partition)
-                after = next_offset(answer.fetched, answer.offset)
-                if after > answer.offset and place in self.positions:
-                    self.positions[place] = after
+                if answer.after == answer.offset:
+                    self._check_standstill(answer, silent=silent, first=place == places[0])
+                elif self.positions.get(place) == answer.offset:
+                    del self.positions[place]
+                    if not self._reached(place, answer.after):
+                        self.positions[place] = answer.after
                     arrived.append(answer)
         return arrived
+
+    def _reached(self, place: TopicPartition, offset: int) -> bool:
+        end = self._ends.get(place)
+        return end is not None and offset >= end
+
+    def _check_standstill(self, answer: Arrived, *, silent: bool, first: bool) -> None:
+        """A partition did not get on. Mostly there is nothing new; two other reasons must not be waited for."""
+        fetched = answer.fetched
+        if first and len(fetched.batches):
+            # Brokers send the first partition's first batch whole, however large it is.
+            reason = f"{len(fetched.batches)} bytes were sent, and they hold no whole batch"
+            raise CorruptBatch(fetched.topic, fetched.partition, answer.offset, reason)
+        readable = fetched.last_stable_offset if self._read_committed else fetched.high_watermark
+        if silent and self._reached((fetched.topic, fetched.partition), readable):
+            # Compaction took everything between here and the end.
+            self.stop_at((fetched.topic, fetched.partition))
 
     async def _recover(self, error: ClientError, places: list[TopicPartition]) -> None:
         """Make the next poll of these partitions meaningful, or give up."""

@@ -90,7 +90,7 @@ class Group(Protocol):
     def tombstones(self) -> tuple[Record, ...]:
         """What removes the group from the log (its offsets apart)."""
 
-    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
+    def loaded(self, machine: GroupMachine, now_ms: int) -> tuple[Schedule | Cancel, ...]:
         """The log was replayed: the timers that the group needs."""
 
     def on_timer(self, machine: GroupMachine, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:
@@ -151,7 +151,7 @@ class SimpleGroup:
         # As Kafka: a group of this id may be in the log from a time when it had members.
         return (Record(GroupMetadataKey(group=self.id), None),)
 
-    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
+    def loaded(self, machine: GroupMachine, now_ms: int) -> tuple[Schedule | Cancel, ...]:
         return ()
 
     def on_timer(self, machine: GroupMachine, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:

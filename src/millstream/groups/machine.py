@@ -17,6 +17,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.replay import apply_group_metadata
+from millstream.groups.consumer.patterns import TopicBirths
+from millstream.groups.consumer.replay import CONSUMER_RECORDS
 from millstream.groups.group import Group, SimpleGroup
 from millstream.groups.offsets.delete import DELETED_TOPICS_TIMER, decide_topics_deleted
 from millstream.groups.offsets.expiry import EXPIRY_TIMER, decide_expiry
@@ -31,6 +33,8 @@ from millstream.settings.declare import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
+    from millstream.groups.consumer.step import Lookup
+    from millstream.groups.consumer.topic_hash import TopicHashes
     from millstream.metadata.image import MetadataImage, TopicImage
     from millstream.protocol.uuid import Uuid
     from millstream.settings.effective import Settings
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
 # By the type of a record's key: what applies it. Offsets are apart, since they may belong to a transaction.
 _APPLY: dict[type, Callable[[GroupMachine, Any, Any], None]] = {
     GroupMetadataKey: apply_group_metadata,
+    **CONSUMER_RECORDS,
 }
 
 
@@ -57,6 +62,10 @@ class GroupMachine:
         # Groups that have, or had, members. Those that only have offsets are found by `group`, too.
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets()
+        # Consumer groups share what was found out about topics; none of it is stored.
+        self.topic_hashes: TopicHashes = {}
+        self.topic_births = TopicBirths()
+        self.lookups: dict[str, Lookup] = {}
         # Groups that the expiry of offsets has not looked at yet in its present round.
         self.expiry_queue: list[str] = []
         # Topics that are gone, whose offsets are still being removed.
@@ -118,7 +127,7 @@ class GroupMachine:
     def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
         timers: list[Schedule | Cancel] = [Schedule(EXPIRY_TIMER, self.settings[OFFSETS_RETENTION_CHECK_INTERVAL_MS])]
         for group in self.groups.values():
-            timers += group.loaded(now_ms)
+            timers += group.loaded(self, now_ms)
         return tuple(timers)
 
     def on_timer(self, key: Hashable, now_ms: int) -> Decision[Any]:
@@ -130,5 +139,6 @@ class GroupMachine:
         group = self.groups.get(key[1])
         # A timer may outlive its group, and a group that was converted is of another kind.
         if group is None or group.type_name != key[0]:
+            self.lookups.pop(key[1], None)
             return Decision()
         return group.on_timer(self, key, now_ms)

@@ -8,4 +8,6 @@
     loading.py      opening         recovery.py   after a crash    epochs.py, producers.py, snapshots.py
     interrupted.py  leftovers of a crash in mid-rename             batches.py      walking over headers
     flushing.py     what fsync must reach                          compact*.py     compaction, in a child process
+
+Everything is synchronous and belongs to one thread; files are touched through the port only, and time is an argument.
 """

@@ -45,7 +45,7 @@ _PREFIX_BYTES = _PREFIX.size
 
 
 class Appended(NamedTuple):
-    """Where a batch now is. `log_append_time` is -1 if records keep the time that their producer gave them."""
+    """Where a batch now is. `log_append_time` is -1 if it is new, and its records keep their producer's time."""
 
     base_offset: int
     last_offset: int
@@ -129,8 +129,8 @@ def _append_batch(
     if producer_id >= 0:
         known = _check_producer(log, records, header, from_client=from_client)
         if known is not None:
-            stamped = known.timestamp if log.config.log_append_time else NO_TIMESTAMP
-            return Appended(known.base_offset, known.last_offset, stamped, log.start_offset, duplicate=True)
+            # With its time, as Kafka does, also where records keep the time that their producer gave them.
+            return Appended(known.base_offset, known.last_offset, known.timestamp, log.start_offset, duplicate=True)
     base_offset = log.end_offset
     last_offset = base_offset + last_offset_delta
     if must_roll(log, size, last_offset, max_timestamp, now_ms):

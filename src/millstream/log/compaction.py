@@ -163,9 +163,10 @@ class Compactor:
         self._directories = directories
         self._workers = workers
         self._clock = clock
-        self._dedupe_buffer_bytes = dedupe_buffer_bytes
+        self.dedupe_buffer_bytes = dedupe_buffer_bytes
         self.uncleanable: dict[TopicPartition, str] = {}
         """Partitions with a damaged segment, and what is wrong; they are not tried again before the next start."""
+        self._failures: dict[TopicPartition, int] = {}
 
     async def run_once(self) -> Compacted | None:
         """Clean the log that needs it most; None if none does.
@@ -185,9 +186,12 @@ class Compactor:
             if log.deleted:
                 return None
             if isinstance(error, ChildFailed):
+                # It may have been the machine's fault (memory, a full disk): others first, then this one again.
+                self._failures[key] = self._failures.get(key, 0) + 1
                 raise
             log.mark_offline(error)
             raise log.offline_error() from error
+        self._failures.pop(key, None)
         if result.damage is not None:
             self.uncleanable[key] = result.damage
         return Compacted(key, bytes_before, log.size_bytes, result.opaque_batches, result.damage)
@@ -202,12 +206,12 @@ class Compactor:
                 dirty = dirtiness(log, directory.cleaner_offsets.get(key), now_ms)
                 if is_due(log, dirty):
                     candidates.append((directory, key, dirty))
-        return max(candidates, key=lambda candidate: candidate[2].ratio, default=None)
+        return max(candidates, key=lambda found: (-self._failures.get(found[1], 0), found[2].ratio), default=None)
 
     async def _clean(self, log: Log, dirty: Dirtiness, directory: LogDirectory, key: TopicPartition) -> Result:
         disk = log.disk
         _tidy(log)
-        plan = make_plan(log, dirty, self._clock.wall_ms(), self._dedupe_buffer_bytes)
+        plan = make_plan(log, dirty, self._clock.wall_ms(), self.dedupe_buffer_bytes)
         swap = compaction_swap.Swap(log, plan)
         disk.replace_file(f"{log.directory}/{PLAN_FILE}", msgspec.json.encode(plan))
         in_place = False
@@ -247,10 +251,3 @@ def _tidy(log: Log) -> None:
     for name in log.disk.list_directory(log.directory):
         if name.endswith(names.CLEANED) or name in {PLAN_FILE, RESULT_FILE}:
             log.disk.remove(f"{log.directory}/{name}")
-
-
-def forget_cleaned_above(directory: LogDirectory, key: TopicPartition, offset: int) -> None:
-    """The log was truncated to `offset`: what is written there from now on is dirty."""
-    if directory.cleaner_offsets.get(key, 0) > offset:
-        directory.cleaner_offsets[key] = offset
-        directory.write_cleaner_offsets()

@@ -1,4 +1,4 @@
-"""Compaction itself, as the child process does it: two passes over closed segments, by the rules of Kafka's LogCleaner.
+"""Compaction itself, as the child process does it: two passes over closed segments, after Kafka's LogCleaner.
 
 The first pass notes the newest offset of every key in the dirty part, until that part ends or memory does. The second
 copies all segments up to there, clean ones too, leaving out the records that have a newer one; small neighbours become

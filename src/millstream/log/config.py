@@ -55,6 +55,11 @@ class LogConfig:
     decompression_limits: Limits = DEFAULT_LIMITS
     records_per_batch_max: int = 1_000_000
 
+    @property
+    def rolled_after_ms(self) -> int:
+        """How long a segment grows. Only closed ones are compacted, so `max.compaction.lag.ms` counts here, too."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
     def rules(self) -> Rules:
         """What the topic asks of a producer's batch."""
         return Rules(

@@ -1,24 +1,27 @@
 """Making a log shorter: at its end by truncation, at its beginning by DeleteRecords and retention.
 
 Files go in two steps, as in Kafka: renamed to `.deleted`, so that they no longer count, and removed when
-`file.delete.delay.ms` is over, so that whoever reads them can finish. Segments leave from the far end of what goes, one
-by one: a stop in between leaves a log without a hole.
+`file.delete.delay.ms` is over, outside of the loop: freeing a gigabyte takes a while. Truncation lets segments go from
+the last one down, retention from the first one up: a stop in between leaves a log without a hole.
 """
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.log import names
 from millstream.log.recovery import drop_snapshots, restore_producers
 from millstream.log.rolling import roll
 from millstream.log.segment import Segment
-from millstream.protocol.errors import OffsetOutOfRange
+from millstream.protocol.errors import OffsetOutOfRange, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from millstream.log.log import Log
+
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Removal(NamedTuple):
@@ -26,7 +29,6 @@ class Removal(NamedTuple):
 
     due_ms: int
     paths: list[str]
-    segment: Segment
 
 
 def truncate_to(log: Log, offset: int, now_ms: int) -> None:
@@ -50,6 +52,25 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> None:
     except OSError as error:
         log.mark_offline(error)
         raise log.offline_error() from error
+
+
+def take_back_what_did_not_fit(log: Log, offset: int, now_ms: int) -> bool:
+    """Cut off what an append left behind that failed for want of space, and let the log go on.
+
+    Only where nothing but the last file was touched, and the disk said what was wrong: after any other failure nobody
+    knows what it holds.
+    """
+    failure = log.failure
+    if failure is None or failure.errno not in _NO_SPACE or not log.active.active:
+        return False
+    log.failure = None
+    try:
+        log.active.file.truncate(log.active.size)
+        truncate_to(log, offset, now_ms)
+    except (OSError, StorageError):
+        log.failure = failure
+        return False
+    return True
 
 
 def _ended_at(log: Log, end_offset: int, now_ms: int) -> None:
@@ -173,8 +194,9 @@ def _drop_first(log: Log, count: int, now_ms: int) -> int:
 
 
 def _discard(log: Log, segment: Segment, now_ms: int) -> None:
-    """Rename a segment's files out of the way."""
-    segment.release_indexes()
+    """Rename a segment's files out of the way, and close ours; who reads one has opened it on his own."""
+    log.opened.forget(segment)
+    segment.close()
     paths = []
     # The log goes first: without it the indexes are orphans, which a start removes.
     for suffix in names.SEGMENT_FILES:
@@ -185,14 +207,13 @@ def _discard(log: Log, segment: Segment, now_ms: int) -> None:
             continue
         paths.append(path + names.DELETED)
     log.unsynced.wrote(names_changed=True)
-    log.removals.append(Removal(now_ms + log.config.file_delete_delay_ms, paths, segment))
+    log.removals.append(Removal(now_ms + log.config.file_delete_delay_ms, paths))
 
 
 def remove_due(log: Log, now_ms: int) -> int | None:
     """May run in a thread while the log goes on: the list is only added to and taken from."""
     for removal in log.removals.copy():
         if removal.due_ms <= now_ms:
-            removal.segment.close()
             for path in removal.paths:
                 if log.disk.exists(path):
                     log.disk.remove(path)
@@ -206,8 +227,6 @@ def delete(log: Log, unique: str) -> str:
     log.mark_offline(FileNotFoundError("the partition was deleted"))
     for segment in log.segments:
         segment.close()
-    for removal in log.removals:
-        removal.segment.close()
     parent, _, name = log.directory.rpartition("/")
     parsed = names.parse_partition_directory(name)
     assert parsed is not None

@@ -136,6 +136,15 @@ class LogDirectory:
         strays = [key for key in self.found if key not in self.logs]
         return [self._set_aside(key, self.found[key]) for key in strays]
 
+    def truncate(self, topic: str, partition: int, offset: int) -> None:
+        """Drop what is at or above `offset`; the checkpoints follow: what is written there next was never cleaned."""
+        key = (topic, partition)
+        self.logs[key].truncate_to(offset, self._clock.wall_ms())
+        if self.cleaner_offsets.get(key, 0) > offset:
+            self.cleaner_offsets[key] = offset
+            self.write_cleaner_offsets()
+        self.write_offset_checkpoints()
+
     def forget(self, log: Log) -> None:
         """The log was deleted; its offsets leave the checkpoints with the next write."""
         for key, known in list(self.logs.items()):

@@ -95,7 +95,9 @@ def _append_group(log: Log, group: list[tuple[memoryview, BatchHeader]], content
                 log.epochs.assign(header.leader_epoch, header.base_offset)
         segment.file.append(content)
         for batch, header in group:
-            segment.note(header.last_offset, header.max_timestamp, len(batch), log.config)
+            # The time of a batch that compaction emptied leads to no record.
+            timestamp = header.max_timestamp if header.count else NO_TIMESTAMP
+            segment.note(header.last_offset, timestamp, len(batch), log.config)
             log.end_offset = header.next_offset
             if header.producer_id >= 0:
                 note_producer(log, header, header.base_offset, batch, 0)

@@ -137,12 +137,24 @@ class Log:
 
     def read(self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool) -> bytes | None:
         """Whole batches from the one that holds `offset`, below `upto_offset`; None if there are none."""
-        found = reading.find(self, offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
-        return None if found is None else found.read()
+        found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
+        try:
+            return None if found is None else found.read()
+        except OSError as error:
+            raise self._unreadable(error) from error
 
     def find(self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool) -> Slice | None:
         """The same as a stretch of a file, for those who send it without reading it."""
-        return reading.find(self, offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
+        if self.closed:
+            raise self.offline_error()
+        try:
+            return reading.find(self, offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: OSError) -> StorageError:
+        """One place cannot be read: others may be, so the log stays."""
+        return StorageError(f"the log in {self.directory} cannot be read there: {error}")
 
     def aborted_transactions(self, start_offset: int, upto_offset: int) -> list[tuple[int, int]]:
         """(producer id, first offset) of what a reader of committed records has to leave out, in offset order."""
@@ -171,6 +183,10 @@ class Log:
     def truncate_to(self, offset: int, now_ms: int) -> None:
         """Drop what is at or above `offset`. Write the recovery checkpoint afterwards: what it says may be gone."""
         cutting.truncate_to(self, offset, now_ms)
+
+    def take_back_what_did_not_fit(self, offset: int, now_ms: int) -> bool:
+        """An append failed on a full disk: be again what it was when it ended at `offset`; False if that cannot be."""
+        return cutting.take_back_what_did_not_fit(self, offset, now_ms)
 
     def truncate_fully_and_start_at(self, offset: int, now_ms: int) -> None:
         cutting.truncate_fully_and_start_at(self, offset, now_ms)
@@ -222,6 +238,13 @@ class Log:
         return self.producers.expire(now_ms, self.config.producer_id_expiration_ms)
 
     # Failing and closing
+
+    @classmethod
+    def unopened(cls, disk: Disk, directory: str, config: LogConfig, topic_id: Uuid | None, error: OSError) -> Log:
+        """A log whose files could not be made or opened: offline from the beginning, and empty."""
+        log = cls(disk, directory, config, topic_id)
+        log.failure = error
+        return log
 
     @property
     def is_offline(self) -> bool:

@@ -17,7 +17,12 @@ from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.log.snapshots import SnapshotEntry
-from millstream.protocol.errors import BrokerError, ErrorCode, InvalidProducerEpoch, OutOfOrderSequence
+from millstream.protocol.errors import (
+    CoordinatorFenced,
+    InvalidProducerEpoch,
+    InvalidTransactionState,
+    OutOfOrderSequence,
+)
 from millstream.records.batch import TRANSACTIONAL_BIT
 
 if TYPE_CHECKING:
@@ -28,6 +33,7 @@ if TYPE_CHECKING:
 BATCHES_KEPT = 5
 NO_OFFSET = -1
 NO_EPOCH = -1
+EPOCH_MAX = 32767
 NO_SEQUENCE = -1
 SEQUENCES = 1 << 31
 
@@ -38,14 +44,6 @@ class Origin(Enum):
     CLIENT = "client"
     COORDINATOR = "coordinator"
     RAFT_LEADER = "raft leader"
-
-
-class InvalidTransactionState(BrokerError, code=ErrorCode.INVALID_TXN_STATE):
-    """The producer has an open transaction, and wrote outside of it."""
-
-
-class CoordinatorFenced(BrokerError, code=ErrorCode.TRANSACTION_COORDINATOR_FENCED):
-    """A newer transaction coordinator has written a marker already."""
 
 
 class KnownBatch(NamedTuple):
@@ -83,6 +81,15 @@ class Producer:
         return self.txn_first_offset == NO_OFFSET and now_ms - self.last_timestamp >= expiration_ms
 
 
+class Verification:
+    """The coordinator was asked whether a producer's batch may begin a transaction here; a marker voids the answer."""
+
+    __slots__ = ("is_void",)
+
+    def __init__(self) -> None:
+        self.is_void = False
+
+
 class CompletedTransaction(NamedTuple):
     """A transaction that a marker has just ended."""
 
@@ -100,6 +107,7 @@ class ProducerStates:
         # Transactions by first offset, oldest first: offsets only grow, so insertion order is the order wanted.
         self._open: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
+        self._verifications: dict[int, list[Verification]] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -173,21 +181,49 @@ class ProducerStates:
 
     # Markers
 
-    def check_marker(self, producer_id: int, epoch: int, coordinator_epoch: int) -> None:
+    def check_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, *, transaction_version: int = 0
+    ) -> None:
+        """Refuse a marker that is out of date.
+
+        With transaction.version 2 an end always bumps the epoch (KIP-1228): a marker with the epoch of a transaction
+        that is open here belongs to the one before it, and comes late. With nothing open it is only a repetition.
+        """
         producer = self._producers.get(producer_id)
         if producer is None:
             return
-        if epoch < producer.epoch:
+        late = (
+            transaction_version >= 2
+            and epoch == producer.epoch
+            and epoch != EPOCH_MAX
+            and producer.txn_first_offset != NO_OFFSET
+        )
+        if epoch < producer.epoch or late:
             raise InvalidProducerEpoch(
                 f"a marker with epoch {epoch} of producer {producer_id} is older than the last one, {producer.epoch}"
             )
         if coordinator_epoch < producer.coordinator_epoch:
             raise CoordinatorFenced
 
+    def begin_verification(self, producer_id: int) -> Verification:
+        """From now on a marker of this producer is one that came between the question and its answer."""
+        verification = Verification()
+        self._verifications.setdefault(producer_id, []).append(verification)
+        return verification
+
+    def end_verification(self, producer_id: int, verification: Verification) -> None:
+        waiting = self._verifications.get(producer_id, [])
+        if verification in waiting:
+            waiting.remove(verification)
+            if not waiting:
+                del self._verifications[producer_id]
+
     def apply_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, commit: bool
     ) -> CompletedTransaction | None:
         """Take note of an end-of-transaction marker; returns the transaction that it ended, if it held records."""
+        for verification in self._verifications.get(producer_id, ()):
+            verification.is_void = True
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._producers[producer_id] = Producer(producer_id, epoch)

@@ -54,6 +54,10 @@ class RecentlyOpened:
                 oldest.close()
         segments.append(segment)
 
+    def forget(self, segment: Segment) -> None:
+        if segment in self._segments:
+            self._segments.remove(segment)
+
 
 def find(log: Log, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool) -> Slice | None:
     """What there is from `offset` on, below `upto_offset`; None if that is nothing (or more than `max_bytes`)."""

@@ -32,7 +32,7 @@ def must_roll(log: Log, size: int, last_offset: int, max_timestamp: int, now_ms:
         first = segment.rolling_timestamp()
     # The age of a segment counts in its records' time, so that old data copied in rolls as it did originally.
     waited_ms = max_timestamp - first if first is not None and first >= 0 else now_ms - segment.created_ms
-    limit_ms = config.segment_ms
+    limit_ms = config.rolled_after_ms
     return waited_ms > (limit_ms - _jitter_ms(log) if config.segment_jitter_ms else limit_ms)
 
 
@@ -97,8 +97,6 @@ def close(log: Log) -> None:
     finally:
         for segment in log.segments:
             segment.close()
-        for removal in log.removals:
-            removal.segment.close()
 
 
 def write_for_close(log: Log) -> None:

@@ -236,7 +236,7 @@ class Segment:
         next_offset = None
         for at, header in headers_from(self.file, position, self.size):
             next_offset = header.next_offset
-            if header.max_timestamp > timestamp:
+            if header.count and header.max_timestamp > timestamp:
                 timestamp, offset = header.max_timestamp, header.last_offset
             self._tail_offsets.append(header.last_offset)
             self._tail_positions.append(at)
@@ -311,18 +311,14 @@ class Segment:
     def index_scanned(self, position: int, header: BatchHeader, indexed_at: int) -> int:
         """Enter a batch found by a scan; returns where the last batch begins that has an entry."""
         last_offset = header.last_offset
-        if header.max_timestamp > self.largest[0]:
+        # What compaction emptied keeps the time of records that are gone, which nobody can find any more.
+        if header.count and header.max_timestamp > self.largest[0]:
             self._largest = (header.max_timestamp, last_offset)
         if position - indexed_at > self.index_interval_bytes:
             self.offset_index.append(last_offset, position)
             self.time_index.maybe_append(*self.largest)
             return position
         return indexed_at
-
-    def release_indexes(self) -> None:
-        self.offset_index.release()
-        self.time_index.release()
-        self.txn_index.release()
 
     def close_file(self) -> None:
         if self._file is not None:

@@ -16,11 +16,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 KRAFT_VERSION: Final = "kraft.version"
+GROUP_VERSION: Final = "group.version"
+TRANSACTION_VERSION: Final = "transaction.version"
 
 SUPPORTED_FEATURES: Final[Mapping[str, SupportedFeature]] = {
     "eligible.leader.replicas.version": SupportedFeature(0, 1),
+    GROUP_VERSION: SupportedFeature(0, 1),
     KRAFT_VERSION: SupportedFeature(0, 1),
     METADATA_VERSION: SupportedFeature(LEVEL_MIN, LEVEL_MAX),
+    # 1: records of `__transaction_state` with tagged fields. 2: KIP-890, every end of a transaction bumps the epoch.
+    TRANSACTION_VERSION: SupportedFeature(0, 2),
 }
 
 

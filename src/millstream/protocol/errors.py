@@ -275,5 +275,49 @@ class InvalidSessionTimeout(BrokerError, code=ErrorCode.INVALID_SESSION_TIMEOUT)
     """The session timeout is outside of what the broker allows."""
 
 
-class InvalidGroupId(BrokerError, code=ErrorCode.INVALID_GROUP_ID):
-    """A group needs a name."""
+class ProducerFenced(BrokerError, code=ErrorCode.PRODUCER_FENCED):
+    """Another producer with the same transactional id has taken over."""
+
+
+class InvalidProducerIdMapping(BrokerError, code=ErrorCode.INVALID_PRODUCER_ID_MAPPING):
+    """The producer id is not the one of this transactional id."""
+
+
+class InvalidTransactionState(BrokerError, code=ErrorCode.INVALID_TXN_STATE):
+    """The transaction is not in a state that allows this."""
+
+
+class InvalidTransactionTimeout(BrokerError, code=ErrorCode.INVALID_TRANSACTION_TIMEOUT):
+    """The transaction timeout is not above 0, or longer than transaction.max.timeout.ms."""
+
+
+class ConcurrentTransactions(BrokerError, code=ErrorCode.CONCURRENT_TRANSACTIONS):
+    """The last transaction of this id is still being ended; the producer asks again."""
+
+
+class TransactionalIdNotFound(BrokerError, code=ErrorCode.TRANSACTIONAL_ID_NOT_FOUND):
+    """There is no such transactional id."""
+
+
+class CoordinatorFenced(BrokerError, code=ErrorCode.TRANSACTION_COORDINATOR_FENCED):
+    """A newer transaction coordinator has written a marker already."""
+
+
+class FencedMemberEpoch(BrokerError, code=ErrorCode.FENCED_MEMBER_EPOCH):
+    """The member's epoch is not the one that the group knows: it gives up its partitions and joins anew."""
+
+
+class UnreleasedInstance(BrokerError, code=ErrorCode.UNRELEASED_INSTANCE_ID):
+    """Another member has this instance id and has not left."""
+
+
+class UnsupportedAssignor(BrokerError, code=ErrorCode.UNSUPPORTED_ASSIGNOR):
+    """The assignor is not one of the broker's."""
+
+
+class GroupFull(BrokerError, code=ErrorCode.GROUP_MAX_SIZE_REACHED):
+    """The group has as many members as it may have."""
+
+
+class InvalidPattern(BrokerError, code=ErrorCode.INVALID_REGULAR_EXPRESSION):
+    """The pattern is no regular expression."""

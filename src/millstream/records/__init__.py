@@ -1,7 +1,8 @@
 """Record batches: their bytes, the native walker that looks inside, the codecs, and the checks a producer meets.
 
 batch.py        the header and what is stamped in place     reading.py     records as objects, look-ups by time
-_walker.py      every loop over records, compiled           building.py    batches from records, markers
+_walker.py      the loops over records, compiled            building.py    batches from records, markers
+_columns.py     whole batches to columns, compiled          _scatter.py    columns to whole batches, compiled
 codecs.py       gzip, snappy, lz4, zstd, bounded            validation.py  what a broker asks of a batch
 partitioning.py keys to partitions as Java does             scanning.py    whole valid batches of a log file
 rewriting.py    fewer records (compaction), another codec

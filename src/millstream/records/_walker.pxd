@@ -10,7 +10,7 @@ cdef uint64 _MASK_64
 cdef int64 _INT64_MAX
 
 @cython.locals(raw=uint64, byte=uint64, shift=int)
-cdef (int64, Py_ssize_t) _varint32(Bytes data, Py_ssize_t position, Py_ssize_t limit) noexcept
+cpdef (int64, Py_ssize_t) _varint32(Bytes data, Py_ssize_t position, Py_ssize_t limit) noexcept
 
 @cython.locals(raw=uint64, byte=uint64, shift=int)
 cdef (int64, Py_ssize_t) _varint64(Bytes data, Py_ssize_t position, Py_ssize_t limit) noexcept
@@ -22,11 +22,11 @@ cdef Py_ssize_t _headers_end(Bytes data, Py_ssize_t position, Py_ssize_t limit, 
     size=int64, end=Py_ssize_t, timestamp_delta=int64, offset_delta=int64, key_size=int64, key_at=Py_ssize_t,
     value_size=int64, value_at=Py_ssize_t, headers=int64, headers_at=Py_ssize_t,
 )
-cdef (Py_ssize_t, int64, int64, Py_ssize_t, int64, Py_ssize_t, int64, Py_ssize_t, int64) _record(
+cpdef (Py_ssize_t, int64, int64, Py_ssize_t, int64, Py_ssize_t, int64, Py_ssize_t, int64) _record(
     Bytes data, Py_ssize_t position, Py_ssize_t limit
 ) noexcept
 
-cdef bint _fits(int64 base, int64 delta) noexcept
+cpdef bint _fits(int64 base, int64 delta) noexcept
 
 @cython.locals(
     index=int64, max_timestamp=int64, max_index=int64, keyless=int64, out_of_range=int64, delta=int64,
@@ -64,7 +64,7 @@ cpdef list keys(bytes data, int64 count)
 cpdef tuple retain(bytes data, int64 count, bytes kept, int64 base_timestamp, int64 new_base_timestamp)
 
 @cython.locals(raw=uint64, size=int)
-cdef int _varint_size(int64 value) noexcept
+cpdef int _varint_size(int64 value) noexcept
 
 @cython.locals(raw=uint64)
 cdef void _append_varint(bytearray out, int64 value)
@@ -74,5 +74,7 @@ cdef void _append_bytes(bytearray out, content)
 @cython.locals(out=bytearray, body=bytearray, index=int64, timestamp=int64, delta=int64)
 cpdef bytes encode(records, int64 base_timestamp)
 
-@cython.locals(length=Py_ssize_t, mixed=uint64, word=uint64, position=Py_ssize_t)
 cpdef uint64 murmur2(Bytes data)
+
+@cython.locals(mixed=uint64, word=uint64)
+cpdef uint64 murmur2_between(Bytes data, Py_ssize_t position, Py_ssize_t limit) noexcept

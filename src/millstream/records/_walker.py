@@ -146,7 +146,7 @@ def _fits(base: int, delta: int) -> bool:
     return base >= -_INT64_MAX - 1 - delta
 
 
-def validate(  # noqa: C901, PLR0917  one loop over everything Kafka checks; keywords cost more than the walk
+def validate(  # noqa: C901  one loop over everything Kafka checks; keywords cost more than the walk
     data: Buffer, position: int, limit: int, count: int, base_timestamp: int, low: int, high: int
 ) -> tuple[int, int, int, int, int, int]:
     """Walk the records of a batch that a producer sent: everything has to be there, and nothing else.
@@ -186,7 +186,7 @@ def validate(  # noqa: C901, PLR0917  one loop over everything Kafka checks; key
     return OK, count, max_timestamp, max_index, keyless, out_of_range
 
 
-def find_timestamp(  # noqa: PLR0917  as above
+def find_timestamp(
     data: Buffer, position: int, limit: int, count: int, base_timestamp: int, target: int
 ) -> tuple[int, int]:
     """(offset delta, timestamp) of the first record that is not older than `target`; (-1, -1) if all are."""
@@ -367,10 +367,13 @@ def encode(records: Sequence[NewRecord], base_timestamp: int) -> bytes:
 
 def murmur2(data: Buffer) -> int:
     """The hash by which Java's producer spreads keys over partitions, as the 32 bits of its signed result."""
-    length = len(data)
-    mixed = (0x9747B28C ^ length) & _MASK_32
-    position = 0
-    while position + 4 <= length:
+    return murmur2_between(data, 0, len(data))
+
+
+def murmur2_between(data: Buffer, position: int, limit: int) -> int:
+    """The same for a part of the bytes; whoever calls knows that they have it."""
+    mixed = (0x9747B28C ^ (limit - position)) & _MASK_32
+    while position + 4 <= limit:
         word = data[position + 3]
         word = word << 8 | data[position + 2]
         word = word << 8 | data[position + 1]
@@ -380,11 +383,11 @@ def murmur2(data: Buffer) -> int:
         word = (word * 0x5BD1E995) & _MASK_32
         mixed = ((mixed * 0x5BD1E995) & _MASK_32) ^ word
         position += 4
-    if position < length:
+    if position < limit:
         word = 0
-        while length > position:
-            length -= 1
-            word = word << 8 | data[length]
+        while limit > position:
+            limit -= 1
+            word = word << 8 | data[limit]
         mixed = ((mixed ^ word) * 0x5BD1E995) & _MASK_32
     mixed ^= mixed >> 13
     mixed = (mixed * 0x5BD1E995) & _MASK_32

@@ -75,7 +75,7 @@ def compress(codec: int, payload: Buffer, level: int | None = None) -> bytes:
         # Kafka's default level means lz4's fast compressor, any other its high compressor, whose scale here is 3-12.
         scaled = _LZ4_FAST if chosen == default else max(3, min(chosen, 12))
         lz4 = cramjam.lz4.Compressor(level=scaled, content_checksum=False, block_linked=False)
-        lz4.compress(payload)
+        lz4.compress(bytes(payload))  # no copy if it is bytes, and it must be
         return bytes(lz4.finish())
     module = cramjam.gzip if codec == Codec.GZIP else cramjam.zstd
     return bytes(module.compress(payload, level=chosen))
@@ -114,6 +114,8 @@ def _grow_into(call: Callable[[Any, Any], int], payload: Buffer, guess: int, lim
         if capacity >= limit_bytes:
             raise RecordTooLarge(f"the batch decompresses to more than {limit_bytes} bytes")
         capacity = min(capacity * 4, limit_bytes)
+        # Before the larger one is made: both at once would exceed what the limit promises.
+        del out
 
 
 def _compress_xerial(payload: Buffer) -> bytes:

@@ -38,13 +38,17 @@ def whole_header(buffer: Buffer, position: int = 0) -> BatchHeader:
         header = read_header(buffer, position)
     except struct.error as error:
         raise CorruptMessage("the buffer ends within a batch header") from error
+    _check(header, len(buffer) - position)
+    return header
+
+
+def _check(header: BatchHeader, room: int) -> None:
     if header.magic != MAGIC:
         raise CorruptMessage(f"a batch of magic {header.magic}")
-    if header.size < HEADER_BYTES or header.size > len(buffer) - position:
-        raise CorruptMessage(f"a batch of {header.size} bytes in a buffer of {len(buffer) - position}")
+    if not HEADER_BYTES <= header.size <= room:
+        raise CorruptMessage(f"a batch of {header.size} bytes in a buffer of {room}")
     if header.count < 0 or header.last_offset_delta < 0:
         raise CorruptMessage(f"a batch of {header.count} records up to the offset delta {header.last_offset_delta}")
-    return header
 
 
 def payload_of(buffer: Buffer, position: int, header: BatchHeader, limits: Limits = DEFAULT_LIMITS) -> bytes:
@@ -59,10 +63,16 @@ def payload_of(buffer: Buffer, position: int, header: BatchHeader, limits: Limit
 
 
 def decode_records(
-    buffer: Buffer, position: int = 0, *, check_crc: bool = False, limits: Limits = DEFAULT_LIMITS
+    buffer: Buffer,
+    position: int = 0,
+    *,
+    header: BatchHeader | None = None,
+    check_crc: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[Record]:
-    """The records of the batch at `position`."""
-    header = whole_header(buffer, position)
+    """The records of the batch at `position`; `header` is its header where `each_batch` has read it already."""
+    if header is None:
+        header = whole_header(buffer, position)
     if check_crc and crc_of(buffer, position, header.size) != header.crc:
         raise CorruptMessage(f"the CRC of the batch at offset {header.base_offset} is wrong")
     payload = payload_of(buffer, position, header, limits)
@@ -76,14 +86,16 @@ def decode_records(
 def each_batch(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
     """(position, header) of the whole batches in a fetched buffer; a partial one at the end is left out, as fetches
     may cut it."""
-    position = 0
-    while len(buffer) - position >= HEADER_BYTES:
+    position, room = 0, len(buffer)
+    while room >= HEADER_BYTES:
         header = read_header(buffer, position)
-        if header.size > len(buffer) - position:
+        size = header.size
+        if size > room:
             return
-        whole_header(buffer, position)
+        _check(header, room)
         yield position, header
-        position += header.size
+        position += size
+        room -= size
 
 
 def find_timestamp(

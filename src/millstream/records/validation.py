@@ -1,9 +1,11 @@
 """What a broker asks of a batch that a producer sent, before it becomes part of a log.
 
-The order and the error codes are Apache Kafka 4.3's (its ProduceRequest, UnifiedLog and LogValidator were run on the
-same bytes), because clients act on them: CORRUPT_MESSAGE is sent again, INVALID_RECORD is not. First the header: one
-batch and no more, magic 2, offsets, size, CRC, count, flags, producer. Then every record, unless `walk_records` is off;
-on a compacted topic always, since there the keys matter.
+The order and the error codes follow Apache Kafka 4.3's, because clients act on them: CORRUPT_MESSAGE is sent again,
+INVALID_RECORD is not. Those of its LogValidator are compared on the same bytes (tests/records/test_java.py); those that
+Kafka checks before it (one batch, magic, base offset, size, zstd by version) were not run against a broker.
+
+First the header: one batch and no more, magic 2, offsets, size, CRC, count, flags, producer. Then every record, unless
+`walk_records` is off; on a compacted topic always, since there the keys matter.
 
 Where Kafka is careless this is not. It accepts offset deltas that are not 0, 1, 2, ... in uncompressed batches, and
 answers UNKNOWN_SERVER_ERROR to them in compressed ones; it accepts a producer id without an epoch, transactional
@@ -130,7 +132,7 @@ def check_batch(  # noqa: C901  a flat list of refusals reads better than a nest
     return _check_records(header, buffer, position + HEADER_BYTES, limit, rules, low, high)
 
 
-def _check_records(  # noqa: PLR0917  on the path of every append
+def _check_records(
     header: BatchHeader, records: Buffer, position: int, limit: int, rules: Rules, low: int, high: int
 ) -> BatchHeader:
     code, index, max_timestamp, _, keyless, out_of_range = _walker.validate(

@@ -9,6 +9,7 @@ import mmap
 import os
 import secrets
 import shutil
+import socket
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -210,10 +211,25 @@ class RealNetwork:
         *,
         ssl: SSLContext | None = None,
     ) -> RealListening:
+        try:
+            server = await self._bind(factory, host, port, ssl)
+        except OSError as error:
+            why = error.strerror if isinstance(error, socket.gaierror) else os.strerror(error.errno or 0)
+            raise OSError(error.errno, f"{host}:{port} cannot be listened on: {why}") from error
+        return RealListening(server, host, server.sockets[0].getsockname()[1])
+
+    async def _bind(
+        self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int, ssl: SSLContext | None
+    ) -> asyncio.Server:
         loop = asyncio.get_running_loop()
-        server = await loop.create_server(factory, host or None, port, ssl=ssl, backlog=1024, reuse_address=True)
-        bound = server.sockets[0].getsockname()
-        return RealListening(server, host, bound[1])
+        hosts: str | list[str] | None = host or None
+        if port == 0:
+            # A name with two addresses would get two ports: the first address is enough where any port will do.
+            found = await loop.getaddrinfo(host or "0.0.0.0", 0, type=socket.SOCK_STREAM)  # noqa: S104 - as asked for
+            hosts = str(found[0][4][0])
+        elif host == "::":
+            hosts = ["::", "0.0.0.0"]  # noqa: S104 - as for Java, every address and not only IPv6 ones
+        return await loop.create_server(factory, hosts, port, ssl=ssl, backlog=1024, reuse_address=True)
 
     async def connect(
         self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None

@@ -110,6 +110,13 @@ class Shard(Generic[M]):
         self._check_active()
         self._carry_out(decide(self.machine, self._clock.wall_ms()), None)
 
+    def end_transaction(self, marker: bytearray, producer_id: int, producer_epoch: int, *, committed: bool) -> int:
+        """Append a transaction's marker to the shard's own partition and apply it; the marker's offset."""
+        self._check_active()
+        self._last_offset = last = self._journal.append_internal(marker, self._clock.wall_ms())
+        self.machine.end_transaction(producer_id, producer_epoch, committed=committed)
+        return last
+
     def _check_active(self) -> None:
         if self.stage is Stage.LOADING:
             raise CoordinatorLoading

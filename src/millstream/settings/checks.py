@@ -65,8 +65,6 @@ def check_group(settings: Settings, overrides: Mapping[str, str | None]) -> None
         raise SettingsError(*mistakes)
 
 
-
-
 def _topic_rules(settings: Settings) -> Iterator[str]:
     shortest, longest = settings[topics.MIN_COMPACTION_LAG_MS], settings[topics.MAX_COMPACTION_LAG_MS]
     if shortest > longest:

@@ -6,9 +6,7 @@ from millstream.settings import rules
 from millstream.settings.declare import Importance, Live, Setting
 from millstream.settings.kinds import BOOLEAN, DAY_MS, DOUBLE, DOUBLE_MAX, INT, KIB, LONG, LONG_MAX, MIB, STRING
 
-LOG_CLEANER_ENABLE = Setting(
-    "log.cleaner.enable", BOOLEAN, default=True, implemented=False, doc="Whether compaction runs at all."
-)
+LOG_CLEANER_ENABLE = Setting("log.cleaner.enable", BOOLEAN, default=True, doc="Whether compaction runs at all.")
 LOG_CLEANER_THREADS = Setting(
     "log.cleaner.threads",
     INT,

@@ -11,7 +11,6 @@ GROUP_COORDINATOR_REBALANCE_PROTOCOLS = Setting(
     default=("classic", "consumer", "streams"),
     one_of=("consumer", "classic", "share", "streams"),
     empty=False,
-    implemented=False,
     doc="The kinds of group that the broker serves.",
 )
 GROUP_COORDINATOR_THREADS = Setting(
@@ -53,32 +52,26 @@ GROUP_INITIAL_REBALANCE_DELAY_MS = Setting(
     "group.initial.rebalance.delay.ms",
     INT,
     default=3_000,
-    implemented=False,
     doc="How long an empty classic group waits for more members before its first rebalance.",
 )
 GROUP_MAX_SESSION_TIMEOUT_MS = Setting(
     "group.max.session.timeout.ms",
     INT,
     default=30 * MINUTE_MS,
-    implemented=False,
     doc="The longest session a classic member may ask for.",
 )
 GROUP_MIN_SESSION_TIMEOUT_MS = Setting(
     "group.min.session.timeout.ms",
     INT,
     default=6_000,
-    implemented=False,
     doc="The shortest session a classic member may ask for.",
 )
-GROUP_MAX_SIZE = Setting(
-    "group.max.size", INT, default=INT_MAX, at_least=1, implemented=False, doc="The most members of a classic group."
-)
+GROUP_MAX_SIZE = Setting("group.max.size", INT, default=INT_MAX, at_least=1, doc="The most members of a classic group.")
 GROUP_CONSUMER_ASSIGNORS = Setting(
     "group.consumer.assignors",
     LIST,
     default=("uniform", "range"),
     empty=False,
-    implemented=False,
     doc="The assignors of consumer groups, the default first.",
 )
 GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = Setting(
@@ -87,7 +80,6 @@ GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS = Setting(
     default=1_000,
     live=Live.CLUSTER_WIDE,
     at_least=0,
-    implemented=False,
     doc="The least time between two assignments of a consumer group.",
 )
 GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = Setting(
@@ -95,7 +87,6 @@ GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS = Setting(
     INT,
     default=0,
     at_least=0,
-    implemented=False,
     doc="The smallest interval between assignments that a consumer group may set.",
 )
 GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = Setting(
@@ -103,7 +94,6 @@ GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS = Setting(
     INT,
     default=15_000,
     at_least=0,
-    implemented=False,
     doc="The largest interval between assignments that a consumer group may set.",
 )
 GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = Setting(
@@ -111,7 +101,6 @@ GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS = Setting(
     INT,
     default=5_000,
     at_least=1,
-    implemented=False,
     doc="How often a consumer group's member sends a heartbeat.",
 )
 GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = Setting(
@@ -119,7 +108,6 @@ GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS = Setting(
     INT,
     default=5_000,
     at_least=1,
-    implemented=False,
     doc="The shortest heartbeat interval that a consumer group may set.",
 )
 GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = Setting(
@@ -127,7 +115,6 @@ GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS = Setting(
     INT,
     default=15_000,
     at_least=1,
-    implemented=False,
     doc="The longest heartbeat interval that a consumer group may set.",
 )
 GROUP_CONSUMER_SESSION_TIMEOUT_MS = Setting(
@@ -135,7 +122,6 @@ GROUP_CONSUMER_SESSION_TIMEOUT_MS = Setting(
     INT,
     default=45_000,
     at_least=1,
-    implemented=False,
     doc="A consumer group's member that was silent for so long is removed.",
 )
 GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = Setting(
@@ -143,7 +129,6 @@ GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS = Setting(
     INT,
     default=45_000,
     at_least=1,
-    implemented=False,
     doc="The shortest session that a consumer group may set.",
 )
 GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = Setting(
@@ -151,7 +136,6 @@ GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS = Setting(
     INT,
     default=MINUTE_MS,
     at_least=1,
-    implemented=False,
     doc="The longest session that a consumer group may set.",
 )
 GROUP_CONSUMER_MAX_SIZE = Setting(
@@ -159,7 +143,6 @@ GROUP_CONSUMER_MAX_SIZE = Setting(
     INT,
     default=INT_MAX,
     at_least=1,
-    implemented=False,
     doc="The most members of a consumer group.",
 )
 GROUP_CONSUMER_MIGRATION_POLICY = Setting(
@@ -168,7 +151,6 @@ GROUP_CONSUMER_MIGRATION_POLICY = Setting(
     default="bidirectional",
     one_of=("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"),
     any_case=True,
-    implemented=False,
     doc="Whether classic groups may become consumer groups and back.",
 )
 GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS = Setting(
@@ -177,7 +159,6 @@ GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS = Setting(
     default=10 * MINUTE_MS,
     at_least=10_000,
     internal=True,
-    implemented=False,
     doc="How often the topics behind a pattern are looked up again.",
 )
 GROUP_STREAMS_ASSIGNMENT_INTERVAL_MS = Setting(

@@ -35,7 +35,15 @@ if TYPE_CHECKING:
 
     from millstream.settings.effective import Settings
 
-__all__ = ["Endpoint", "Endpoints", "Voter", "bootstrap_servers", "connections_per_address", "listening_endpoints", "quorum_voters"]
+__all__ = [
+    "Endpoint",
+    "Endpoints",
+    "Voter",
+    "bootstrap_servers",
+    "connections_per_address",
+    "listening_endpoints",
+    "quorum_voters",
+]
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
 """Names and numbers of the security protocols, as registrations carry them."""

@@ -43,9 +43,9 @@ MILLSTREAM_CONNECTION_QUEUED_BYTES_MAX = Setting(
 MILLSTREAM_CONNECTION_UNSENT_BYTES_MAX = Setting(
     "millstream.connection.unsent.bytes.max",
     LONG,
-    default=16 * MIB,
+    default=MIB,
     at_least=1,
-    simulate=(1_000, 16 * MIB),
+    simulate=(1_000, MIB),
     doc="The bytes of one connection's unsent answers beyond which nothing more is read from it.",
 )
 MILLSTREAM_UNSENT_BYTES_MAX = Setting(

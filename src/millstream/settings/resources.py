@@ -31,7 +31,6 @@ CONSUMER_ASSIGNMENT_INTERVAL_MS = Setting(
     scope=Scope.GROUP,
     at_least=0,
     synonyms=(GROUP_CONSUMER_ASSIGNMENT_INTERVAL_MS,),
-    implemented=False,
     doc="The least time between two assignments of this consumer group.",
 )
 CONSUMER_HEARTBEAT_INTERVAL_MS = Setting(
@@ -41,7 +40,6 @@ CONSUMER_HEARTBEAT_INTERVAL_MS = Setting(
     scope=Scope.GROUP,
     at_least=1,
     synonyms=(GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,),
-    implemented=False,
     doc="How often a member of this consumer group sends a heartbeat.",
 )
 CONSUMER_SESSION_TIMEOUT_MS = Setting(
@@ -51,7 +49,6 @@ CONSUMER_SESSION_TIMEOUT_MS = Setting(
     scope=Scope.GROUP,
     at_least=1,
     synonyms=(GROUP_CONSUMER_SESSION_TIMEOUT_MS,),
-    implemented=False,
     doc="A member of this consumer group that was silent for so long is removed.",
 )
 SHARE_ASSIGNMENT_INTERVAL_MS = Setting(

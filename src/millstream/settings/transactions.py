@@ -11,7 +11,6 @@ ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS = Setting(
     default=20,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="The first pause before a partition leader asks the coordinator again.",
 )
 ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS = Setting(
@@ -20,7 +19,6 @@ ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS = Setting(
     default=100,
     at_least=0,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How long a partition leader keeps asking the coordinator.",
 )
 TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS = Setting(
@@ -29,7 +27,6 @@ TRANSACTION_ABORT_TIMED_OUT_TRANSACTION_CLEANUP_INTERVAL_MS = Setting(
     default=10_000,
     at_least=1,
     importance=Importance.LOW,
-    implemented=False,
     doc="How often transactions that took too long are looked for.",
 )
 TRANSACTION_MAX_TIMEOUT_MS = Setting(
@@ -38,7 +35,6 @@ TRANSACTION_MAX_TIMEOUT_MS = Setting(
     default=15 * MINUTE_MS,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="The longest timeout that a producer may ask for.",
 )
 TRANSACTION_PARTITION_VERIFICATION_ENABLE = Setting(
@@ -47,7 +43,6 @@ TRANSACTION_PARTITION_VERIFICATION_ENABLE = Setting(
     default=True,
     live=Live.CLUSTER_WIDE,
     importance=Importance.LOW,
-    implemented=False,
     doc="Whether a partition leader asks the coordinator before it takes a transaction's first record.",
 )
 TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS = Setting(
@@ -56,7 +51,6 @@ TRANSACTION_REMOVE_EXPIRED_TRANSACTION_CLEANUP_INTERVAL_MS = Setting(
     default=HOUR_MS,
     at_least=1,
     importance=Importance.LOW,
-    implemented=False,
     doc="How often unused transactional ids are looked for.",
 )
 TRANSACTION_STATE_LOG_LOAD_BUFFER_SIZE = Setting(
@@ -114,6 +108,5 @@ TRANSACTIONAL_ID_EXPIRATION_MS = Setting(
     default=7 * DAY_MS,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="A transactional id without any use for so long is forgotten.",
 )

@@ -106,6 +106,8 @@ class LossyDisk:
         self._files: dict[str, _Inode] = {}
         self._durable_files: dict[str, _Inode] = {}
         self._directories: dict[str, None] = {"/": None}
+        # Renames that no sync of their folder has made durable, oldest first.
+        self._renames: list[tuple[str, str, _Inode]] = []
         self._capacity_bytes = capacity_bytes
         self.locked: dict[str, None] = {}
         self.steps = 0
@@ -175,6 +177,19 @@ class LossyDisk:
         found = [files.get(name) for name in names for files in (self._files, self._durable_files)]
         return {id(inode) for inode in found if inode is not None}
 
+    def _settle_renames(self) -> set[str]:
+        """A rename is atomic: both its names changed, or neither. None reaches the disk before an earlier one."""
+        settled: set[str] = set()
+        reached = True
+        for source, target, inode in self._renames:
+            settled |= {source, target}
+            reached = reached and self._random.random() < 0.5
+            if reached:
+                self._durable_files.pop(source, None)
+                self._durable_files[target] = inode
+        self._renames.clear()
+        return settled
+
     def _lose_unsynced_bytes(self, inode: _Inode) -> None:
         content, durable = bytes(inode.content), inode.durable
         if content == durable:
@@ -233,6 +248,7 @@ class LossyDisk:
         self.step(f"rename {source} {target}")
         del self._files[source]
         self._files[target] = inode
+        self._renames.append((source, target, inode))
 
     def _rename_directory(self, source: str, target: str) -> None:
         """Renaming a folder is durable at once here: the names inside it are not what is being tested."""
@@ -286,6 +302,7 @@ class LossyDisk:
 
     def sync_directory(self, path: str) -> None:
         self.step(f"sync directory {path}")
+        self._renames = [entry for entry in self._renames if os.path.dirname(entry[1]) != path.rstrip("/")]
         for name in sorted({*self._files, *self._durable_files}):
             if os.path.dirname(name) == path.rstrip("/"):
                 inode = self._files.get(name)

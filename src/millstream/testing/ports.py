@@ -50,8 +50,9 @@ class SeededRandom:
 class SimulatedWorkers:
     """Threads and children as work that takes a while of virtual time, on the loop itself."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, disk: LossyDisk | None = None) -> None:
         self._random = random
+        self._disk = disk
 
     async def _after_a_while(self, call: Callable[..., T], *arguments: object) -> T:
         await asyncio.sleep(self._random.random() * 0.002)
@@ -61,7 +62,7 @@ class SimulatedWorkers:
         return asyncio.ensure_future(self._after_a_while(call, *arguments))
 
     async def in_child(self, module: str, arguments: Sequence[str]) -> None:
-        await self._after_a_while(importlib.import_module(module).main, list(arguments))
+        await self._after_a_while(importlib.import_module(module).main, list(arguments), self._disk)
 
     def close(self) -> None:
         """There are no threads to end."""
@@ -75,4 +76,4 @@ class SimulatedPorts:
         self.random = SeededRandom(random)
         self.disk = disk
         self.network = network
-        self.workers = SimulatedWorkers(random)
+        self.workers = SimulatedWorkers(random, disk)

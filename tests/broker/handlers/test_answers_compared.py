@@ -17,6 +17,8 @@ import pytest
 from tests.broker.handlers.admin_conversations import ADMIN
 from tests.broker.handlers.conversations import Talk
 from tests.broker.handlers.data_conversations import DATA
+from tests.broker.handlers.produce_conversations import PRODUCING
+from tests.broker.handlers.transaction_conversations import TRANSACTIONS
 from tests.support.raw import RawClient
 
 from millstream.embedded import Broker
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from tests.support.apache_kafka import ApacheKafka
 
 RECORDED = Path(__file__).with_name("kafka_answers.json")
-CONVERSATIONS = (*ADMIN, *DATA)
+CONVERSATIONS = (*ADMIN, *DATA, *PRODUCING, *TRANSACTIONS)
 by_name = pytest.mark.parametrize("conversation", CONVERSATIONS, ids=lambda each: each.__name__)
 
 # (conversation, label) -> why our answer is another one.
@@ -36,6 +38,8 @@ ON_PURPOSE = {
     ("alter_configs_incrementally", "unknown of a broker"): "Kafka keeps it for plug-ins, which we don't have: a typo",
     ("alter_configs_incrementally", "no operation"): "INVALID_REQUEST rather than UNKNOWN_SERVER_ERROR",
     ("list_offsets", "with no isolation that exists"): "INVALID_REQUEST rather than UNKNOWN_SERVER_ERROR",
+    ("refused_batches", "two batches"): "the log's start is told with every INVALID_RECORD; nobody reads it there",
+    ("refused_batches", "cut"): "the same",
     ("metadata", "by nothing"): "INVALID_REQUEST, for this topic alone, rather than UNKNOWN_SERVER_ERROR for all",
 }
 

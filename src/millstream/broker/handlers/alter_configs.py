@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millstream.broker.config_access import config_refusal
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_configs import ConfigAuthority, decide_alter_configs
 from millstream.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
@@ -11,4 +12,4 @@ from millstream.protocol.messages.alter_configs import AlterConfigsRequest, Alte
 @handles(AlterConfigsRequest, versions="0-2")
 async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
     authority = ConfigAuthority(ctx.broker.settings, ctx.broker.node_id, config_refusal(AlterConfigsRequest, ctx))
-    return await ctx.broker.controller.submit(lambda image, _: decide_alter_configs(image, request, authority))
+    return await change_metadata(ctx, lambda image, _: decide_alter_configs(image, request, authority))

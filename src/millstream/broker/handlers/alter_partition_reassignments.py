@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_reassignments import decide_alter_reassignments
 from millstream.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -21,4 +22,4 @@ async def alter_partition_reassignments(
         return AlterPartitionReassignmentsResponse(
             error_code=_ALTER.refusal, error_message="Altering the cluster is not allowed.", responses=[]
         )
-    return await ctx.broker.controller.submit(lambda image, _: decide_alter_reassignments(image, request))
+    return await change_metadata(ctx, lambda image, _: decide_alter_reassignments(image, request))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_create_partitions import decide_create_partitions
 from millstream.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from millstream.security.operations import needs_of
@@ -15,12 +16,13 @@ from millstream.security.operations import needs_of
 @handles(CreatePartitionsRequest, versions="0-3")
 async def create_partitions(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
     broker = ctx.broker
-    return await broker.controller.submit(
+    return await change_metadata(
+        ctx,
         lambda image, _: decide_create_partitions(
             image,
             request,
             settings=broker.settings,
             random=broker.ports.random,
             may_alter=partial(_ALTER.granted, ctx.allows),
-        )
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_create_topics import decide_create_topics
 from millstream.protocol.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
 from millstream.security.operations import needs_of
@@ -15,7 +16,8 @@ _CREATE, _SEE_CONFIGS = needs_of(CreateTopicsRequest)
 @handles(CreateTopicsRequest, versions="2-7")
 async def create_topics(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsResponse:
     broker = ctx.broker
-    return await broker.controller.submit(
+    return await change_metadata(
+        ctx,
         lambda image, _: decide_create_topics(
             image,
             request,
@@ -23,5 +25,5 @@ async def create_topics(request: CreateTopicsRequest, ctx: Context) -> CreateTop
             random=broker.ports.random,
             may_create=partial(_CREATE.granted, ctx.allows),
             may_see_configs=partial(_SEE_CONFIGS.granted, ctx.allows),
-        )
+        ),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_delete_topics import decide_delete_topics
 from millstream.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from millstream.security.operations import needs_of
@@ -15,7 +16,8 @@ _DELETE, _DESCRIBE = needs_of(DeleteTopicsRequest)
 
 @handles(DeleteTopicsRequest, versions="1-6")
 async def delete_topics(request: DeleteTopicsRequest, ctx: Context) -> DeleteTopicsResponse:
-    return await ctx.broker.controller.submit(
+    return await change_metadata(
+        ctx,
         lambda image, _: decide_delete_topics(
             image,
             request,
@@ -23,5 +25,5 @@ async def delete_topics(request: DeleteTopicsRequest, ctx: Context) -> DeleteTop
             enabled=ctx.broker.settings[DELETE_TOPIC_ENABLE],
             may_delete=partial(_DELETE.granted, ctx.allows),
             may_describe=partial(_DESCRIBE.granted, ctx.allows),
-        )
+        ),
     )

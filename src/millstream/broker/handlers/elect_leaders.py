@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_elections import decide_elect_leaders
 from millstream.protocol.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from millstream.security.operations import needs_of
@@ -14,4 +15,4 @@ from millstream.security.operations import needs_of
 async def elect_leaders(request: ElectLeadersRequest, ctx: Context) -> ElectLeadersResponse:
     if not _ALTER.granted(ctx.allows):
         return ElectLeadersResponse(error_code=_ALTER.refusal, replica_election_results=[])
-    return await ctx.broker.controller.submit(lambda image, _: decide_elect_leaders(image, request))
+    return await change_metadata(ctx, lambda image, _: decide_elect_leaders(image, request))

@@ -10,6 +10,7 @@ Up to version 3 a request asks for one key and the answer is flat; since version
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from millstream.broker.addresses import address_for
@@ -17,7 +18,7 @@ from millstream.broker.coordinator import java_hash
 from millstream.broker.coordinator_topics import create_coordinator_topic
 from millstream.broker.dispatch import Context, handles
 from millstream.metadata.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from millstream.protocol.errors import ErrorCode
+from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from millstream.security.operations import needs_of
 
@@ -49,7 +50,9 @@ def _may_find_any(keys: list[str], key_type: int, ctx: Context) -> bool:
 
 
 async def _create_and_answer(topic: str, keys: list[str], key_type: int, ctx: Context) -> FindCoordinatorResponse:
-    await create_coordinator_topic(ctx.broker, topic)
+    # Where the metadata log takes nothing (a full disk), the topic is missing, and the answer says so.
+    with suppress(BrokerError):
+        await create_coordinator_topic(ctx.broker, topic)
     return _answer(keys, key_type, ctx)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from millstream.broker.config_access import config_refusal
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.decide_configs import ConfigAuthority, decide_incremental_alter_configs
 from millstream.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
@@ -18,6 +19,4 @@ async def incremental_alter_configs(
     authority = ConfigAuthority(
         ctx.broker.settings, ctx.broker.node_id, config_refusal(IncrementalAlterConfigsRequest, ctx)
     )
-    return await ctx.broker.controller.submit(
-        lambda image, _: decide_incremental_alter_configs(image, request, authority)
-    )
+    return await change_metadata(ctx, lambda image, _: decide_incremental_alter_configs(image, request, authority))

@@ -102,16 +102,17 @@ def _find(log: Log, timestamp: int, request: ListOffsetsRequest, version: int) -
     else:
         end = log.last_stable_offset if request.isolation_level == READ_COMMITTED else log.high_watermark
     if timestamp == LATEST:
-        _check_caught_up(log, end, version)
+        _check_caught_up(log, request, version)
         return log.latest(end)
     found = log.offset_of_max_timestamp() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
     if found is None or found.offset < end:
         return found
-    _check_caught_up(log, end, version)
+    _check_caught_up(log, request, version)
     return None
 
 
-def _check_caught_up(log: Log, end: int, version: int) -> None:
+def _check_caught_up(log: Log, request: ListOffsetsRequest, version: int) -> None:
+    """The high watermark must have reached the leader's epoch; an open transaction may hold the stable offset back."""
     epoch = log.epochs.latest
-    if epoch is not None and epoch.start_offset > end:
+    if request.replica_id == CONSUMER and epoch is not None and epoch.start_offset > log.high_watermark:
         raise OffsetNotAvailable if version >= OFFSET_NOT_AVAILABLE_SINCE else LeaderNotAvailable

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.addresses import address_for
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.metadata_changes import change_metadata
 from millstream.metadata.automatic_topics import automatic_topic
 from millstream.metadata.decide_create_topics import decide_create_topics
 from millstream.metadata.describe_topics import NOT_ASKED_FOR, View, asks_for_all, describe_topics, unknown_topic
@@ -74,14 +75,15 @@ def _to_create(request: MetadataRequest, ctx: Context) -> list[str]:
 async def _create_and_answer(names: list[str], request: MetadataRequest, ctx: Context) -> MetadataResponse:
     broker = ctx.broker
     creation = CreateTopicsRequest(topics=[automatic_topic(name, broker.settings) for name in names])
-    created = await broker.controller.submit(
+    created = await change_metadata(
+        ctx,
         lambda image, _: decide_create_topics(
             image,
             creation,
             settings=broker.settings,
             random=broker.ports.random,
             may_create=partial(_CREATE.granted, ctx.allows),
-        )
+        ),
     )
     # Somebody else may have been faster: then it is there, and found below.
     refusals = {

@@ -2,6 +2,9 @@
 
 The hottest path of the broker. One bad partition never fails its neighbours. Appends happen here and now, in request
 order; only the wait for the high watermark (replication, fsync) is deferred.
+
+Batches of a transaction may have to be announced to its coordinator first (transactional_produce.py). Where that takes
+time, the request becomes a coroutine, so that the connection's next batches stay behind it.
 """
 
 from __future__ import annotations
@@ -9,6 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.broker.dispatch import Context, Deferred, handles
+from millstream.broker.transactional_produce import ATTRIBUTES_BYTE, Batch, check_batches, is_transactional
+from millstream.metadata.names import INTERNAL_TOPICS
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -18,22 +23,48 @@ from millstream.protocol.messages.produce import (
     TopicProduceResponse,
 )
 from millstream.protocol.uuid import ZERO_UUID
-from millstream.security.operations import Operation, ResourceType
+from millstream.records.batch import HEADER_BYTES, TRANSACTIONAL_BIT
+from millstream.security.operations import Operation, ResourceType, needs_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Iterator, Mapping
+
+    from millstream.broker.participation import Participation
     from millstream.broker.partition import Partition
     from millstream.protocol.messages.produce import PartitionProduceData, TopicProduceData
     from millstream.protocol.uuid import Uuid
 
 TOPIC_IDS_SINCE = 13
+_NO_LOG_START = frozenset(
+    {
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
 ZSTD_SINCE = 7
+_WRITE_TRANSACTION, _ = needs_of(ProduceRequest)
 
 
 @handles(ProduceRequest, versions="3-13", advertise_from=0)
-def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | Deferred | None:
-    acks = request.acks
-    if acks not in (-1, 0, 1):
+def produce(
+    request: ProduceRequest, ctx: Context
+) -> ProduceResponse | Deferred | Awaitable[ProduceResponse | None] | None:
+    if request.acks not in (-1, 0, 1):
         return _refuse_all(request, ErrorCode.INVALID_REQUIRED_ACKS)
+    if request.transactional_id is not None:
+        return _produce_in_transaction(request, request.transactional_id, ctx)
+    return _append_all(request, ctx, None)
+
+
+def _append_all(
+    request: ProduceRequest, ctx: Context, refused: Mapping[tuple[str, int], ErrorCode] | None
+) -> ProduceResponse | Deferred | None:
+    """`refused`: partitions that must not take their batch; None if no batch may be transactional at all."""
+    acks = request.acks
     broker = ctx.broker
     now_ms = broker.ports.clock.wall_ms()
     topics = []
@@ -46,7 +77,7 @@ def produce(request: ProduceRequest, ctx: Context) -> ProduceResponse | Deferred
             if refusal is not None:
                 answer = PartitionProduceResponse(index=data.index, error_code=refusal, base_offset=-1)
             else:
-                answer = _append(hosted.get(data.index), data, acks, ctx, now_ms, waiting)
+                answer = _append(hosted.get(data.index), data, acks, ctx, now_ms, waiting, refused)
             failed = failed or answer.error_code != 0
             answers.append(answer)
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
@@ -78,6 +109,9 @@ def _hosted(topic: TopicProduceData, ctx: Context) -> tuple[dict[int, Partition]
         return {}, ErrorCode.TOPIC_AUTHORIZATION_FAILED
     if found is None:
         return {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    if name in INTERNAL_TOPICS:
+        # What coordinators write there is believed. (Kafka lets a client in that calls itself "__admin_client".)
+        return {}, ErrorCode.INVALID_TOPIC_EXCEPTION
     return found.partitions, None
 
 
@@ -88,6 +122,7 @@ def _append(
     ctx: Context,
     now_ms: int,
     waiting: list[tuple[Partition, int, PartitionProduceResponse]],
+    refused: Mapping[tuple[str, int], ErrorCode] | None,
 ) -> PartitionProduceResponse:
     metrics = ctx.broker.metrics
     if partition is None:
@@ -98,6 +133,13 @@ def _append(
     try:
         if not records:
             return PartitionProduceResponse(index=data.index, error_code=ErrorCode.INVALID_RECORD, base_offset=-1)
+        if refused is None:
+            # `is_transactional`, spelled out: every batch of every producer passes here.
+            if len(records) >= HEADER_BYTES and records[ATTRIBUTES_BYTE] & TRANSACTIONAL_BIT:
+                return PartitionProduceResponse(index=data.index, error_code=_WRITE_TRANSACTION.refusal, base_offset=-1)
+        elif (partition.topic, partition.index) in refused:
+            code = refused[partition.topic, partition.index]
+            return PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
         appended = partition.append(records, acks, now_ms, zstd_allowed=ctx.version >= ZSTD_SINCE)
     except BrokerError as refusal:
         metrics.failed_produces += 1
@@ -105,16 +147,17 @@ def _append(
             index=data.index,
             error_code=refusal.code,
             base_offset=-1,
-            log_append_time_ms=-1,
-            log_start_offset=-1,
+            # Kafka tells the log's start where the records were at fault, and nothing where the partition was.
+            log_start_offset=-1 if refusal.code in _NO_LOG_START else partition.log.start_offset,
             record_errors=[
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
                 for index, text in getattr(refusal, "record_errors", ())
             ],
             error_message=refusal.message,
         )
-    metrics.produced_bytes += len(records)
-    metrics.produced_records += appended.last_offset - appended.base_offset + 1
+    if not appended.duplicate:
+        metrics.produced_bytes += len(records)
+        metrics.produced_records += appended.last_offset - appended.base_offset + 1
     answer = PartitionProduceResponse(
         index=data.index,
         base_offset=appended.base_offset,
@@ -124,6 +167,52 @@ def _append(
     if acks == -1 and not partition.is_committed(appended.last_offset):
         waiting.append((partition, appended.last_offset, answer))
     return answer
+
+
+# --- batches of a transaction
+
+
+def _produce_in_transaction(
+    request: ProduceRequest, transactional_id: str, ctx: Context
+) -> ProduceResponse | Deferred | Awaitable[ProduceResponse | None] | None:
+    batches = list(_transactional_batches(request, ctx))
+    if not batches:
+        return _append_all(request, ctx, None)
+    if not _WRITE_TRANSACTION.granted(ctx.allows, transactional_id):
+        return _refuse_all(request, _WRITE_TRANSACTION.refusal)
+    refused, question = check_batches(ctx.broker, transactional_id, batches, ctx.version)
+    if question is not None:
+        question.ask()
+        if not question.is_settled:
+            return _wait_and_append(request, ctx, refused, question)
+        refused |= question.refusals()
+    return _append_all(request, ctx, refused)
+
+
+async def _wait_and_append(
+    request: ProduceRequest, ctx: Context, refused: dict[tuple[str, int], ErrorCode], question: Participation
+) -> ProduceResponse | None:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            # The connection reads into the same memory while this waits.
+            data.records = None if data.records is None else bytes(data.records)
+    await question.wait()
+    outcome = _append_all(request, ctx, refused | question.refusals())
+    if isinstance(outcome, Deferred):
+        response: ProduceResponse = await outcome.wait()
+        return response
+    return outcome
+
+
+def _transactional_batches(request: ProduceRequest, ctx: Context) -> Iterator[Batch]:
+    """Those that have a place here; the others are refused when it is their turn to be appended."""
+    for topic in request.topic_data:
+        hosted, refusal = _hosted(topic, ctx)
+        if refusal is None:
+            for data in topic.partition_data:
+                partition, records = hosted.get(data.index), data.records
+                if partition is not None and records is not None and is_transactional(records):
+                    yield Batch((partition.topic, partition.index), partition, records)
 
 
 def _when_all_committed(

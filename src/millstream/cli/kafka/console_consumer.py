@@ -1,14 +1,15 @@
 """`kafka-console-consumer`: the records of a topic on standard output.
 
-Without groups: it reads all partitions by itself, which prints the same. What is printed before the value
-(print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key) comes in Kafka's order. One
-thing differs on purpose: for print.epoch the tool of 4.3.1 printed NOT_PRESENT where we compared the two; here it is
-the epoch of the batch.
+Without --group it reads all partitions by itself, where Kafka's tool makes up a group: that prints the same. What is
+printed before the value (print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key) comes
+in Kafka's order. One thing differs on purpose: for print.epoch the tool of 4.3.1 printed NOT_PRESENT where we compared
+the two; here it is the epoch of the batch.
 """
 
 from __future__ import annotations
 
 import struct
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,7 @@ def run(words: Sequence[str]) -> int:
         value=_deserializer(parsed.value_deserializer or properties.get("value.deserializer")),
     )
     start = _start(parsed, consumer)
+    parsed.group = parsed.group or consumer.get("group.id")
     parsed.command_config = None
     own = [f"{name}={value}" for name, value in consumer.items() if not _of_the_consumer(name)]
     with open_client(client_options_of(parsed, own)) as client:
@@ -128,12 +130,37 @@ def run(words: Sequence[str]) -> int:
 def _lines(
     client: SyncClient, parsed: argparse.Namespace, printer: Printer, start: str, *, read_committed: bool
 ) -> Iterator[bytes]:
+    if parsed.group is not None:
+        yield from _lines_of_group(client, parsed, printer, start, read_committed=read_committed)
+        return
     wanted = [] if parsed.partition is None else [parsed.partition]
     # Kafka's tool goes on at the end when the offset does not exist (auto.offset.reset).
     offsets = starting_offsets(client, partitions_of(client, parsed.topic, wanted), start, outside="latest")
     parts = follow(client, offsets, read_committed=read_committed, idle_ms_max=parsed.timeout_ms)
-    for part in limited(parts, parsed.max_messages):
-        yield printer.render(part)
+    with closing(limited(parts, parsed.max_messages)) as shown:
+        for part in shown:
+            yield printer.render(part)
+
+
+def _lines_of_group(
+    client: SyncClient, parsed: argparse.Namespace, printer: Printer, start: str, *, read_committed: bool
+) -> Iterator[bytes]:
+    from millstream.cli.group_following import follow_in_group
+
+    if parsed.partition is not None or parsed.offset is not None:
+        raise UsageError("with --group, the group says which partitions and from where")
+    parts = follow_in_group(
+        client,
+        parsed.group,
+        parsed.topic,
+        from_beginning=start == "earliest",
+        read_committed=read_committed,
+        idle_ms_max=parsed.timeout_ms,
+        limit=parsed.max_messages,
+    )
+    with closing(parts):
+        for part in parts:
+            yield printer.render(part)
 
 
 def _start(parsed: argparse.Namespace, consumer: Mapping[str, str]) -> str:
@@ -159,10 +186,7 @@ def _of_the_consumer(name: str) -> bool:
 
 def _consumer_properties(parsed: argparse.Namespace) -> dict[str, str]:
     file = {} if parsed.command_config is None else read_properties(parsed.command_config)
-    given = file | dict(key_value(text) for text in (*parsed.consumer_property, *parsed.command_property))
-    if parsed.group is not None or "group.id" in given:
-        raise UsageError("consumer groups are not handled by this tool yet; without --group it reads all partitions")
-    return given
+    return file | dict(key_value(text) for text in (*parsed.consumer_property, *parsed.command_property))
 
 
 def _deserializer(name: str | None) -> Callable[[bytes], bytes]:
@@ -189,7 +213,7 @@ def _parser() -> ToolParser:
     parser.multiple("--command-property", metavar="NAME=VALUE", help="today's name of --consumer-property")
     parser.add_argument("--key-deserializer", help="e.g. org.apache.kafka.common.serialization.LongDeserializer")
     parser.add_argument("--value-deserializer", help="the same for values")
-    parser.add_argument("--group", help="not handled yet")
+    parser.add_argument("--group", help="read as a member of this group")
     parser.add_argument("--formatter", help="accepted; there is the default one")
     parser.flag("--skip-message-on-error", help="accepted, without effect here")
     return parser

@@ -16,6 +16,4 @@ def decide_delete_group(machine: GroupMachine, group_id: str) -> Decision[ErrorC
     if group is None:
         raise GroupNotFound(f"there is no group '{group_id}'")
     group.check_delete()
-    return Decision(
-        records=(*machine.offsets.tombstones(group_id), *group.tombstones()), response=ErrorCode.NONE
-    )
+    return Decision(records=(*machine.offsets.tombstones(group_id), *group.tombstones()), response=ErrorCode.NONE)

@@ -1,9 +1,9 @@
 """A classic group: its members, its state, and its place in the log.
 
 The generations of a classic group are made by its members: all of them join, the broker picks a leader and a protocol,
-the leader assigns, all of them sync. So most of a group is soft state, as in Kafka: who waits in the join phase, to whom
-an id was promised, which state the group is in. What is stored is one GroupMetadataValue for each generation, written
-when the leader's assignment arrives, and when the last member has gone.
+the leader assigns, all of them sync. So most of a group is soft state, as in Kafka: who waits in the join phase, who
+has been promised an id, which state the group is in. What is stored is one GroupMetadataValue for each generation,
+written when the leader's assignment arrives, and when the last member has gone.
 
 A value in the log therefore means two things (`replay.py`). One that this very group has just decided to write
 (`record`) finishes what the decision began: the assignment becomes the members' own and the group is Stable. Any other
@@ -26,7 +26,7 @@ from millstream.groups.classic.member import ClassicMember, Client
 from millstream.groups.classic.membership import Membership
 from millstream.groups.classic.state import GroupState
 from millstream.groups.classic.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
-from millstream.groups.classic.timers import on_timer
+from millstream.groups.classic.timers import on_loaded, on_timer
 from millstream.groups.group import CLASSIC, OffsetExpiry
 from millstream.protocol.errors import (
     IllegalGeneration,
@@ -183,7 +183,19 @@ class ClassicGroup(Membership):
             self.enter(GroupState.EMPTY, now_ms)
         self._read_topics()
 
+    def become_stable(self, protocol_type: str, generation: int) -> None:
+        """Members came over from a group of another kind, and are in this generation."""
+        self.protocol_type = protocol_type
+        self.generation = generation
+        self.protocol = self.select_protocol()
+        self.state = GroupState.STABLE
+        self._read_topics()
+
     # --- timers
+
+    @property
+    def rebalance_timer(self) -> tuple[str, str, str]:
+        return (CLASSIC, self.id, "rebalance")
 
     @property
     def join_timer(self) -> tuple[str, str, str]:
@@ -271,8 +283,8 @@ class ClassicGroup(Membership):
     def tombstones(self) -> tuple[Record, ...]:
         return (Record(GroupMetadataKey(group=self.id), None),)
 
-    def loaded(self, now_ms: int) -> tuple[Schedule | Cancel, ...]:
-        return tuple(self.keep_session(member) for member in self.members.values())
+    def loaded(self, machine: GroupMachine, now_ms: int) -> tuple[Schedule | Cancel, ...]:
+        return on_loaded(machine, self, now_ms)
 
     def on_timer(self, machine: GroupMachine, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:
         return on_timer(machine, self, key, now_ms)

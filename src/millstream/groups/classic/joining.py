@@ -20,9 +20,10 @@ from millstream.groups.classic.member import ClassicMember, Waiting, protocols_o
 from millstream.groups.classic.rebalance import complete_join_if_all_came, rebalance_or_go_on, start_rebalance
 from millstream.groups.classic.state import GroupState
 from millstream.groups.classic.step import Step
+from millstream.groups.consumer.classic_members import decide_classic_join
+from millstream.groups.consumer.group import ConsumerGroup
 from millstream.protocol.errors import (
     ErrorCode,
-    InconsistentGroupProtocol,
     InvalidGroupId,
     InvalidSessionTimeout,
     UnknownMember,
@@ -54,13 +55,16 @@ def decide_join(
             f"{config.session_timeout_max_ms} ms, not {request.session_timeout_ms}"
         )
     known = machine.groups.get(request.group_id)
-    if known is not None and not isinstance(known, ClassicGroup):
-        raise InconsistentGroupProtocol(f"group '{request.group_id}' is not a classic group")
+    if isinstance(known, ConsumerGroup) and not known.is_empty:
+        return decide_classic_join(machine, known, request, version, client, now_ms)
+    # A consumer group that has lost all its members gives way to a classic one.
+    emptied = known if isinstance(known, ConsumerGroup) else None
+    known = known if isinstance(known, ClassicGroup) else None
     if known is None and request.member_id:
         raise UnknownMember(f"there is no group '{request.group_id}'")
     group = known or ClassicGroup(request.group_id, now_ms)
     join = _Join(machine, group, request, version, client, token, Step(config, now_ms))
-    return join.decide() if known is not None else join.decide_on_new_group()
+    return join.decide() if known is not None else join.decide_on_new_group(emptied)
 
 
 class _Join:
@@ -89,16 +93,20 @@ class _Join:
         )
         self._undo: Callable[[ErrorCode], Decision[Any]] | None = None
 
-    def decide_on_new_group(self) -> Decision[Any]:
+    def decide_on_new_group(self, emptied: ConsumerGroup | None) -> Decision[Any]:
         group, groups = self.group, self.machine.groups
         groups[group.id] = group
         answer = self._enter()
+        if emptied is not None:
+            self.step.records += emptied.tombstones()
         self.step.records.append(group.founding_record())
 
         def forget(_: ErrorCode) -> Decision[Any]:
             # Nobody but this request knows of the group, and the request is refused by the shard.
             if groups.get(group.id) is group:
                 del groups[group.id]
+                if emptied is not None:
+                    groups[group.id] = emptied
             return Decision()
 
         return self.step.decision(answer, undo=forget)

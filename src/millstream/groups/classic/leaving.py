@@ -9,6 +9,8 @@ from millstream.groups.classic.group import ClassicGroup
 from millstream.groups.classic.rebalance import complete_join_if_all_came, remove_member, start_rebalance
 from millstream.groups.classic.state import GroupState
 from millstream.groups.classic.step import Step
+from millstream.groups.consumer.classic_members import decide_classic_heartbeat, decide_classic_leave
+from millstream.groups.consumer.group import ConsumerGroup
 from millstream.protocol.errors import BrokerError, ErrorCode, IllegalGeneration, InvalidGroupId, UnknownMember
 from millstream.protocol.messages.heartbeat import HeartbeatResponse
 from millstream.protocol.messages.leave_group import LeaveGroupResponse, MemberResponse
@@ -21,6 +23,9 @@ if TYPE_CHECKING:
 
 
 def decide_heartbeat(machine: GroupMachine, request: HeartbeatRequest) -> Decision[HeartbeatResponse]:
+    known = machine.groups.get(request.group_id)
+    if isinstance(known, ConsumerGroup):
+        return decide_classic_heartbeat(known, request)
     group = _classic_group(machine, request.group_id)
     member = group.check_member(request.member_id, request.group_instance_id)
     if request.generation_id != group.generation:
@@ -32,6 +37,9 @@ def decide_heartbeat(machine: GroupMachine, request: HeartbeatRequest) -> Decisi
 
 def decide_leave(machine: GroupMachine, request: LeaveGroupRequest, now_ms: int) -> Decision[LeaveGroupResponse]:
     """`request.members` lists who leaves, in every version (the handler sees to that)."""
+    known = machine.groups.get(request.group_id)
+    if isinstance(known, ConsumerGroup):
+        return decide_classic_leave(machine, known, request, now_ms)
     group = _classic_group(machine, request.group_id)
     step = Step(ClassicConfig.of(machine.settings), now_ms)
     results = [_leave(group, leaving, step) for leaving in request.members]

@@ -15,6 +15,8 @@ from millstream.groups.classic.member import Waiting
 from millstream.groups.classic.rebalance import drop_assignments, start_rebalance
 from millstream.groups.classic.state import GroupState
 from millstream.groups.classic.step import Step
+from millstream.groups.consumer.classic_members import decide_classic_sync
+from millstream.groups.consumer.group import ConsumerGroup
 from millstream.protocol.errors import (
     ErrorCode,
     IllegalGeneration,
@@ -23,7 +25,7 @@ from millstream.protocol.errors import (
     RebalanceInProgress,
     UnknownMember,
 )
-from millstream.replicated import Decision, Reply
+from millstream.replicated import Decision, Reply, told_to_clients
 
 if TYPE_CHECKING:
     from millstream.groups.classic.member import ClassicMember
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
 def decide_sync(
     machine: GroupMachine, request: SyncGroupRequest, version: int, token: Token, now_ms: int
 ) -> Decision[Any]:
+    known = machine.groups.get(request.group_id)
+    if isinstance(known, ConsumerGroup):
+        return decide_classic_sync(machine, known, request)
     group, member = _sender(machine, request)
     step = Step(ClassicConfig.of(machine.settings), now_ms)
     group.pending_sync.pop(member.id, None)
@@ -80,7 +85,7 @@ def _store(group: ClassicGroup, request: SyncGroupRequest, step: Step) -> Decisi
     earlier = step.decision()
 
     def tell_and_rebalance(code: ErrorCode) -> Decision[Any]:
-        drop_assignments(group, step, code)
+        drop_assignments(group, step, told_to_clients(code))
         start_rebalance(group, step)
         return step.decision()
 

@@ -3,6 +3,7 @@
 (…, "session", member)   the member was not heard of for its session timeout, or never joined with the id it was given
 (…, "join")              the join phase, or the initial wait for more members, is over
 (…, "sync")              members that joined never asked for their assignment
+(…, "rebalance")         the group came over from the new protocol, and what the others had is to be shared out
 """
 
 from __future__ import annotations
@@ -23,7 +24,18 @@ from millstream.groups.classic.step import Step
 if TYPE_CHECKING:
     from millstream.groups.classic.group import ClassicGroup
     from millstream.groups.machine import GroupMachine
-    from millstream.replicated import Decision
+    from millstream.replicated import Cancel, Decision, Schedule
+
+
+def on_loaded(machine: GroupMachine, group: ClassicGroup, now_ms: int) -> tuple[Schedule | Cancel, ...]:
+    """The group was read from the log: its members have their whole session to be heard of."""
+    step = Step(ClassicConfig.of(machine.settings), now_ms)
+    for member in group.members.values():
+        step.keep_session(group, member)
+    if len(group.members) > step.config.size_max:
+        # The limit was lowered. Members commit what they have done, join again, and the last to come are turned away.
+        start_rebalance(group, step)
+    return step.decision().timers
 
 
 def on_timer(machine: GroupMachine, group: ClassicGroup, key: tuple[Any, ...], now_ms: int) -> Decision[Any]:
@@ -35,6 +47,9 @@ def on_timer(machine: GroupMachine, group: ClassicGroup, key: tuple[Any, ...], n
             _end_join_phase(group, step)
         case ("sync",):
             _end_sync_phase(group, step)
+        case ("rebalance",):
+            if group.state in (GroupState.STABLE, GroupState.COMPLETING_REBALANCE):
+                start_rebalance(group, step)
         case _:
             raise AssertionError(f"{key!r} is no timer of a classic group")
     return step.decision()

@@ -4,8 +4,8 @@ A commit is prepared against the metadata first: partitions that do not exist, o
 answered for themselves, and the group is only asked about the rest. What the group then says (a stale generation, a
 member it does not know) goes to all of these.
 
-An offset is stored in the version that Kafka 4.3 writes: 4, with the topic's id where the client knew it (version 10);
-1 where an old client asked for a retention time, the only version that has one.
+An offset is stored in the version that Kafka 4.3 writes: 4, with the topic's id; 1 where an old client asked for a
+retention time, the only version that has one.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from millstream.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
+from millstream.protocol.uuid import ZERO_UUID, Uuid
 from millstream.replicated import Decision, Record
 from millstream.settings import OFFSET_METADATA_MAX_BYTES
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
     from millstream.groups.machine import GroupMachine
     from millstream.metadata.image import MetadataImage
-    from millstream.protocol.uuid import Uuid
 
 TOPIC_IDS_SINCE = 10
 MEMBER_EPOCHS_SINCE = 9
@@ -81,7 +81,7 @@ class OffsetCommit:
                 elif partition.partition_index not in known.partitions:
                     answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 else:
-                    self._accepted.append(_Accepted(answer, name, topic.topic_id, partition))
+                    self._accepted.append(_Accepted(answer, name, known.id, partition))
             topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
         self.response = OffsetCommitResponse(topics=topics)
 
@@ -132,7 +132,8 @@ class OffsetCommit:
                         metadata=metadata,
                         commit_timestamp=now_ms,
                         expire_timestamp=expire_timestamp,
-                        topic_id=topic_id,
+                        # What the version cannot say must not be known here either: a replay would not know it.
+                        topic_id=topic_id if value_version == VALUE_VERSION else ZERO_UUID,
                     ),
                     value_version,
                 )

@@ -6,8 +6,7 @@ and no more, and nothing has to be converted when a million of them are replayed
 Offsets committed in a transaction are *pending* under their producer id until its marker is written. Which of two
 commits counts is settled by their places in the log: a pending offset that was overtaken by a later commit is not
 brought back by its marker, though the partition stays unstable (KIP-447) until then; one that was overtaken by a
-tombstone is gone at once. Places are compared and not the order of calls, because a replay applies ordinary commits
-late (broker/shard_loading.py).
+tombstone is gone at once.
 """
 
 from __future__ import annotations
@@ -40,13 +39,14 @@ class _Pending(NamedTuple):
 class CommittedOffsets:
     """The offsets of all groups of a shard. Only `apply` and `end_transaction` change it."""
 
-    __slots__ = ("_by_group", "_open", "_pending", "count")
+    __slots__ = ("_by_group", "_ids", "_open", "_pending", "count")
 
     def __init__(self) -> None:
         self._by_group: dict[str, OffsetsOfGroup] = {}
         self._pending: dict[int, dict[Place, _Pending]] = {}
         # The same, by group: which producers have a transaction open on a partition.
         self._open: dict[str, dict[tuple[str, int], dict[int, None]]] = {}
+        self._ids: dict[Uuid, Uuid] = {}
         self.count = 0
 
     # --- what is asked
@@ -141,6 +141,8 @@ class CommittedOffsets:
             partitions = topics[topic] = {}
         if partition not in partitions:
             self.count += 1
+        # A million values read from the log would each bring their own copy of the topic's id.
+        value.topic_id = self._ids.setdefault(value.topic_id, value.topic_id)
         partitions[partition] = value
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:

@@ -1,0 +1,199 @@
+"""Rows on their way to the log: encoded in the caller's thread while the batches before them are sent.
+
+A turn takes one batch for each partition that has rows; they go out together, one request to each broker. The next turn
+is encoded meanwhile and waits for the answers, so a partition never has two batches under way, and sending one again
+keeps the order. Two turns are in memory at most, and a turn ends when it has grown to `TURN_BYTES`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from millstream.arrow.encoding import Encoder, rows_of
+from millstream.arrow.routing import Router
+from millstream.client.errors import ClientError
+from millstream.client.groups import commit_offsets
+from millstream.client.produce import ALL_IN_SYNC, SEQUENCES, Produced, init_producer_id, produce
+from millstream.client.transactions import (
+    Transaction,
+    add_partitions,
+    adds_partitions_implicitly,
+    commit_offsets_in,
+    end_transaction,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from concurrent.futures import Future
+
+    import pyarrow as pa
+
+    from millstream.arrow.encoding import Names
+    from millstream.arrow.routing import PartitionBy
+    from millstream.client.client import Client
+    from millstream.client.grouping import TopicPartition
+    from millstream.client.groups import Committed
+    from millstream.client.sync import SyncClient
+    from millstream.records.codecs import Codec
+
+BATCH_BYTES: Final = 512 * 1024
+TURN_BYTES: Final = 8 * 1024 * 1024
+
+
+class Written(NamedTuple):
+    """What became of the rows for one partition; with other writers about, some offsets between are theirs."""
+
+    first_offset: int
+    last_offset: int
+    records: int
+
+
+class Writer:
+    """Writes record batches, in order and each once, with one producer id; after an error it can only be given up."""
+
+    def __init__(
+        self,
+        client: SyncClient,
+        *,
+        codec: Codec,
+        acks: int,
+        partition_by: PartitionBy,
+        transaction: Transaction | None = None,
+        batch_bytes: int = BATCH_BYTES,
+    ) -> None:
+        self._client = client
+        self._acks = acks
+        self._partition_by = partition_by
+        self._transaction = transaction
+        self._batch_bytes = batch_bytes
+        producer = transaction.producer if transaction is not None else None
+        if producer is None and acks == ALL_IN_SYNC:
+            producer = client.run(init_producer_id)
+        self._encoder = Encoder(codec, batch_bytes, producer, transactional=transaction is not None)
+        self._routers: dict[str, Router] = {}
+        self._sequences: dict[TopicPartition, int] = {}
+        self._enlisted: dict[TopicPartition, bool] = {}
+        self._open = False
+        self._turn: dict[TopicPartition, bytearray] = {}
+        self._turn_records: dict[TopicPartition, int] = {}
+        self._turn_bytes = 0
+        self._under_way: tuple[Future[dict[TopicPartition, Produced]], dict[TopicPartition, int]] | None = None
+        self._written: dict[TopicPartition, Written] = {}
+
+    def write(self, topic: str, batch: pa.RecordBatch, names: Names) -> None:
+        """Encode rows and send them; returns while the last of them are under way."""
+        if batch.num_rows == 0:
+            return
+        router = self._router(topic)
+        rows = rows_of(batch, names, self._client.client.ports.clock.wall_ms())
+        order, starts = router.route(batch, rows)
+        left = {index: starts[index] for index in range(router.partitions) if starts[index] < starts[index + 1]}
+        while left:
+            for index, at in list(left.items()):
+                place = (topic, index)
+                sequence = self._sequences.get(place, 0)
+                encoded, after = self._encoder.encode(rows, order, at, starts[index + 1], sequence)
+                self._sequences[place] = (sequence + after - at) % SEQUENCES
+                left[index] = after
+                if after == starts[index + 1]:
+                    del left[index]
+                self._add(place, encoded, after - at)
+            self._send()
+
+    def finish(self) -> dict[TopicPartition, Written]:
+        """Wait for everything; where it is."""
+        self._send()
+        self._settle()
+        return dict(sorted(self._written.items()))
+
+    def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Store a group's offsets: with the transaction, or at once where there is none."""
+        if self._transaction is None:
+            self._client.run(commit_offsets, group, offsets)
+        else:
+            self._open = True
+            self._client.run(commit_offsets_in, self._transaction, group, offsets)
+
+    def end(self, *, committed: bool) -> None:
+        """End the transaction, if there is one and anything happened in it."""
+        if self._transaction is not None and self._open:
+            self._open = False
+            self._client.run(end_transaction, self._transaction, commit=committed)
+
+    def give_up(self) -> None:
+        """After an error: what is under way comes to its end, the transaction is aborted if that is still possible."""
+        with suppress(ClientError):
+            self._settle()
+        # A producer that was fenced has nothing to abort any more; the coordinator's timeout ends what is left.
+        with suppress(ClientError):
+            self.end(committed=False)
+
+    def _router(self, topic: str) -> Router:
+        router = self._routers.get(topic)
+        if router is None:
+            partitions = self._client.run(_partitions_of, topic)
+            first = self._client.client.ports.random.below(partitions)
+            router = Router(partitions, self._partition_by, first=first, sticky_bytes=self._batch_bytes)
+            self._routers[topic] = router
+        return router
+
+    def _add(self, place: TopicPartition, encoded: bytearray, records: int) -> None:
+        self._turn[place] = encoded
+        self._turn_records[place] = records
+        self._turn_bytes += len(encoded)
+        if self._turn_bytes >= TURN_BYTES:
+            self._send()
+
+    def _send(self) -> None:
+        """Let the turn go as soon as the one before has arrived."""
+        if not self._turn:
+            return
+        self._settle()
+        fresh = [place for place in self._turn if place not in self._enlisted]
+        self._enlisted.update(dict.fromkeys(fresh, True))
+        self._open = True
+        future = self._client.start(_produce, self._turn, fresh, self._acks, self._transaction)
+        self._under_way = (future, self._turn_records)
+        self._turn, self._turn_records, self._turn_bytes = {}, {}, 0
+
+    def _settle(self) -> None:
+        if self._under_way is None:
+            return
+        (future, records), self._under_way = self._under_way, None
+        for place, produced in self._client.wait(future).items():
+            before = self._written.get(place, Written(produced.base_offset, -1, 0))
+            last = produced.base_offset + records[place] - 1 if produced.base_offset >= 0 else -1
+            self._written[place] = Written(before.first_offset, last, before.records + records[place])
+
+
+async def begin(client: Client, transactional_id: str) -> Transaction:
+    """A producer for a transaction, at an epoch that fences the ones before."""
+    producer = await init_producer_id(client, transactional_id=transactional_id)
+    return Transaction(transactional_id, producer, await adds_partitions_implicitly(client))
+
+
+async def _partitions_of(client: Client, topic: str) -> int:
+    """The number of partitions; the topic is made if the broker makes topics (auto.create.topics.enable)."""
+    found = await client.retrying(lambda: client.metadata.topic(topic, create=True))
+    return len(found.partitions)
+
+
+async def _produce(
+    client: Client,
+    batches: Mapping[TopicPartition, bytearray],
+    fresh: list[TopicPartition],
+    acks: int,
+    transaction: Transaction | None,
+) -> dict[TopicPartition, Produced]:
+    if transaction is None:
+        return await produce(client, batches, acks=acks)
+    if fresh and not transaction.implicit:
+        await add_partitions(client, transaction, fresh)
+    return await produce(
+        client,
+        batches,
+        acks=acks,
+        transactional_id=transaction.id,
+        version_max=transaction.produce_version_max,
+    )

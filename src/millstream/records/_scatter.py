@@ -1,0 +1,214 @@
+# cython: language_level=3, annotation_typing=False
+# cython: boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+"""Columns to whole batches: each row finds its partition, rows are sorted by it, and runs of them become records.
+
+Plain Python with its C types in `_scatter.pxd`, as `_walker` and `_columns` are. A column of bytes comes as Arrow has
+it: `ends`, one more than rows, with each value between two of them; its data; and a bitmap of the rows that are there,
+empty if all are, which starts at bit `valid_at`. A column that does not exist has empty buffers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.records._columns import _copy
+from millstream.records._walker import _fits, _varint_size, murmur2_between
+
+if TYPE_CHECKING:
+    Buffer = bytes | bytearray | memoryview
+
+_MASK_64 = 0xFFFFFFFFFFFFFFFF
+_RECORD_BYTES_MAX = 0x3FFFFFFF
+
+
+def _is_there(valid: Buffer, at: int) -> bool:
+    return len(valid) == 0 or (valid[at >> 3] >> (at & 7)) & 1 != 0
+
+
+def partitions_of_keys(
+    ends: memoryview, data: Buffer, valid: Buffer, valid_at: int, partitions: int, chosen: memoryview
+) -> None:
+    """Give the rows that have a key and no partition (-1) the one that Java's producer would choose."""
+    rows = len(chosen)
+    row = 0
+    while row < rows:
+        if chosen[row] < 0 and _is_there(valid, valid_at + row):
+            chosen[row] = (murmur2_between(data, ends[row], ends[row + 1]) & 0x7FFFFFFF) % partitions
+        row += 1
+
+
+def spread(
+    chosen: memoryview, ends: memoryview, partitions: int, current: int, filled: int, sticky_bytes: int
+) -> tuple[int, int]:
+    """Give the rows that still have no partition one after the other, each for about `sticky_bytes`.
+
+    `current` and `filled` are where it stands; the new ones are returned for the next call. `ends` are the values'.
+    """
+    rows = len(chosen)
+    with_sizes = len(ends) > 0
+    row = 0
+    while row < rows:
+        if chosen[row] < 0:
+            if filled >= sticky_bytes:
+                filled = 0
+                current = (current + 1) % partitions
+            chosen[row] = current
+            filled += 8
+            if with_sizes:
+                filled += ends[row + 1] - ends[row]
+        row += 1
+    return current, filled
+
+
+def group(chosen: memoryview, starts: memoryview, order: memoryview) -> int:
+    """Sort rows by partition, in the order they have: those of partition p are order[starts[p]:starts[p + 1]].
+
+    Gives the first row whose partition does not exist, or -1.
+    """
+    rows = len(chosen)
+    partitions = len(starts) - 1
+    row = 0
+    while row < rows:
+        partition = chosen[row]
+        if partition < 0 or partition >= partitions:
+            return row
+        starts[partition + 1] += 1
+        row += 1
+    partition = 0
+    while partition < partitions:
+        starts[partition + 1] += starts[partition]
+        partition += 1
+    row = 0
+    while row < rows:
+        at = starts[chosen[row]]
+        order[at] = row
+        starts[chosen[row]] += 1
+        row += 1
+    # Each start has moved to the next one's place.
+    partition = partitions
+    while partition > 0:
+        starts[partition] = starts[partition - 1]
+        partition -= 1
+    starts[0] = 0
+    return -1
+
+
+def _put_varint(out: memoryview, position: int, value: int) -> int:
+    raw = (value << 1) ^ (value >> 63)
+    raw &= _MASK_64
+    while raw >= 0x80:
+        out[position] = (raw & 0x7F) | 0x80
+        raw >>= 7
+        position += 1
+    out[position] = raw
+    return position + 1
+
+
+def _put_bytes(out: memoryview, position: int, data: Buffer, start: int, size: int) -> int:
+    """A size and its bytes; below 0 is null."""
+    position = _put_varint(out, position, size)
+    if size > 0:
+        _copy(out, position, data, start, size)
+        position += size
+    return position
+
+
+def encode(  # noqa: C901, PLR0912, PLR0915  one loop, and every column in it
+    order: memoryview,
+    at: int,
+    stop: int,
+    times: memoryview,
+    key_ends: memoryview,
+    key_data: Buffer,
+    key_valid: Buffer,
+    key_valid_at: int,
+    value_ends: memoryview,
+    value_data: Buffer,
+    value_valid: Buffer,
+    value_valid_at: int,
+    header_ends: memoryview,
+    header_valid: Buffer,
+    header_valid_at: int,
+    name_ends: memoryview,
+    name_data: Buffer,
+    content_ends: memoryview,
+    content_data: Buffer,
+    content_valid: Buffer,
+    content_valid_at: int,
+    out: memoryview,
+    position: int,
+) -> tuple[int, int, int, int]:
+    """Write the rows order[at:stop] into `out` from `position` on, as many as fit.
+
+    Gives (the first that is not written, position, base timestamp, max timestamp). If not even one fits, the position
+    is how long `out` must be.
+    """
+    with_keys = len(key_ends) > 0
+    with_values = len(value_ends) > 0
+    with_headers = len(header_ends) > 0
+    base_timestamp = 0
+    max_timestamp = -1
+    index = 0
+    while at < stop:
+        row = order[at]
+        timestamp = times[row]
+        if index == 0:
+            base_timestamp = timestamp
+        if timestamp < -1 or not _fits(timestamp, -base_timestamp):
+            raise ValueError("a timestamp is -1 or counts from 1970")
+        delta = timestamp - base_timestamp
+        key_at = value_at = 0
+        key_size = value_size = -1
+        if with_keys and _is_there(key_valid, key_valid_at + row):
+            key_at = key_ends[row]
+            key_size = key_ends[row + 1] - key_at
+        if with_values and _is_there(value_valid, value_valid_at + row):
+            value_at = value_ends[row]
+            value_size = value_ends[row + 1] - value_at
+        header = last_header = 0
+        if with_headers and _is_there(header_valid, header_valid_at + row):
+            header = header_ends[row]
+            last_header = header_ends[row + 1]
+        headers = last_header - header
+        body = 1 + _varint_size(delta) + _varint_size(index) + _varint_size(key_size) + _varint_size(value_size)
+        body += _varint_size(headers)
+        if key_size > 0:
+            body += key_size
+        if value_size > 0:
+            body += value_size
+        while header < last_header:
+            size = name_ends[header + 1] - name_ends[header]
+            body += _varint_size(size) + size
+            size = -1
+            if _is_there(content_valid, content_valid_at + header):
+                size = content_ends[header + 1] - content_ends[header]
+                body += size
+            body += _varint_size(size)
+            header += 1
+        if body > _RECORD_BYTES_MAX:
+            raise ValueError(f"row {row} makes a record of {body} bytes, which no broker takes")
+        size = body + _varint_size(body)
+        if size > len(out) - position:
+            if index == 0:
+                position += size
+            break
+        position = _put_varint(out, position, body)
+        out[position] = 0
+        position = _put_varint(out, position + 1, delta)
+        position = _put_varint(out, position, index)
+        position = _put_bytes(out, position, key_data, key_at, key_size)
+        position = _put_bytes(out, position, value_data, value_at, value_size)
+        position = _put_varint(out, position, headers)
+        header = last_header - headers
+        while header < last_header:
+            size = name_ends[header + 1] - name_ends[header]
+            position = _put_bytes(out, position, name_data, name_ends[header], size)
+            size = -1
+            if _is_there(content_valid, content_valid_at + header):
+                size = content_ends[header + 1] - content_ends[header]
+            position = _put_bytes(out, position, content_data, content_ends[header], size)
+            header += 1
+        max_timestamp = max(max_timestamp, timestamp)
+        index += 1
+        at += 1
+    return at, position, base_timestamp, max_timestamp

@@ -1,0 +1,84 @@
+"""The broker is killed with -9 again and again while writers, exactly-once copiers and readers go on: no anomaly.
+
+The same run on Apache Kafka (with clean restarts, which take it long enough) must raise no alarm either, or the checker
+would be the one that errs.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from millstream.testing.checking import check
+from tests.chaos.workload import INPUT, OUTPUT, PARTITIONS, Workload, read_everything
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from millstream.testing.history import History
+    from tests.support.apache_kafka import ApacheKafka
+    from tests.support.millstream_process import MillstreamProcess
+
+pytestmark = [pytest.mark.slow, pytest.mark.clients]
+
+KILLS = int(os.environ.get("MILLSTREAM_KILLS", "12"))
+
+
+def create_topics(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (INPUT, OUTPUT)])
+    for future in made.values():
+        future.result(30)
+
+
+def progress(workload: Workload, *, acked: int, copied: int) -> None:
+    """Wait until that much more was written and copied."""
+    acked += workload.acked
+    copied += workload.copied
+    wait_until(
+        lambda: workload.acked >= acked and workload.copied >= copied,
+        f"{acked} written and {copied} copied (there are {workload.acked} and {workload.copied})",
+        within_s=240,
+    )
+
+
+def finish(workload: Workload, bootstrap: str) -> None:
+    """Stop everybody, read everything, and judge."""
+    workload.stop()
+    history = workload.history
+    history.final = {
+        **read_everything(bootstrap, INPUT, committed=True),
+        **read_everything(bootstrap, OUTPUT, committed=True),
+    }
+    anomalies = check(history)
+    assert not anomalies, "\n".join(map(str, anomalies[:20]))
+    copies = [value.partition(":")[2] for value in values_of(history, OUTPUT)]
+    assert len(copies) == len(set(copies)), "a record was copied twice"
+    assert set(copies) <= set(values_of(history, INPUT))
+
+
+def values_of(history: History, topic: str) -> list[str]:
+    assert history.final is not None
+    return [value for place, records in history.final.items() if place[0] == topic for _, value in records]
+
+
+def test_nothing_is_lost_doubled_or_torn_over_a_dozen_kills(own_broker: MillstreamProcess | ApacheKafka) -> None:
+    create_topics(own_broker.bootstrap_servers)
+    workload = Workload(own_broker.bootstrap_servers)
+    workload.start()
+    try:
+        progress(workload, acked=200, copied=100)
+        if own_broker.name == "apache-kafka":
+            # It needs half a minute to come back, and its clients' patience: one clean restart shows enough.
+            own_broker.stop()
+            own_broker.start()
+            progress(workload, acked=100, copied=50)
+            return
+        for _ in range(KILLS):
+            own_broker.kill()
+            own_broker.start()
+            progress(workload, acked=100, copied=50)
+    finally:
+        finish(workload, own_broker.bootstrap_servers)

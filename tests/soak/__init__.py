@@ -1,0 +1,12 @@
+"""`make soak`: runs that are too long for `make test`, each for as long as it is told.
+
+python -m tests.soak                                everything, a few hours
+python -m tests.soak --only fuzz --minutes 60       one part of it
+python -m tests.soak --only crashes --seeds 500
+
+properties      every property of the suite with 5,000 examples (hypothesis's profile `soak`)
+fuzz            mangled bytes at the frame reader, the decoders and the record walker, for minutes
+kills           tests/chaos with a hundred kills -9
+crashes         tests/sim: power failures at every step of the disk, with many seeds
+guarantees      measures the table of docs/guarantees.md
+"""

@@ -1,0 +1,96 @@
+"""What tests with applications need of topics: making them, filling them exactly once, reading what was committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from millstream.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.support.raw import RawClient
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from tests.support.running import RunningBroker
+
+
+class Seen(NamedTuple):
+    """A committed record."""
+
+    partition: int
+    offset: int
+    key: bytes | None
+    value: bytes | None
+
+
+def create_topics(
+    broker: RunningBroker, *topics: str, partitions: int, configs: Mapping[str, str] | None = None
+) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    wanted = [NewTopic(topic, partitions, 1, config=dict(configs or {})) for topic in topics]
+    for future in admin.create_topics(wanted).values():
+        future.result(30)
+
+
+def write(broker: RunningBroker, topic: str, values: Iterable[str]) -> None:
+    """Each value once, even if the broker goes away meanwhile."""
+    refused: list[object] = []
+    producer = Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "enable.idempotence": True, "partitioner": "random"}
+    )
+    for value in values:
+        producer.produce(topic, value=value, on_delivery=lambda error, _: refused.append(error) if error else None)
+    assert producer.flush(60) == 0
+    assert not refused
+
+
+def stable_ends(broker: RunningBroker, topic: str, partitions: int) -> int:
+    """The sum of the last stable offsets: at least as many as there are committed records, and quick to ask for."""
+    wanted = [ListOffsetsPartition(partition_index=number, timestamp=-1) for number in range(partitions)]
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)]
+    )
+    with RawClient.of(broker) as client:
+        return sum(partition.offset for partition in client.call(request, 7).topics[0].partitions)
+
+
+def in_the_middle(broker: RunningBroker, topic: str, partitions: int, *, before: int, of: int) -> None:
+    """Wait until records are committed again after `before`; of the `of` that are to come some must still be missing.
+
+    Whoever is killed next would otherwise not be disturbed in anything.
+    """
+    done = wait_until(
+        lambda: max(stable_ends(broker, topic, partitions) - before, 0), f"commits to {topic}", within_s=90
+    )
+    assert done < of, "too late: the test wants to kill in the middle"
+
+
+def read_committed(broker: RunningBroker, topic: str, partitions: int) -> list[Seen]:
+    """Every committed record, partition by partition, up to the last stable offset."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "group.id": "reader-of-committed",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "isolation.level": "read_committed",
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(partitions)])
+    found: list[Seen] = []
+    at_end: set[int] = set()
+    try:
+        while len(at_end) < partitions:
+            message = consumer.poll(30)
+            assert message is not None, f"{topic} has no end: read {len(found)} records"
+            if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                at_end.add(message.partition())
+                continue
+            found.append(Seen(message.partition(), message.offset(), message.key(), message.value()))
+    finally:
+        consumer.close()
+    return sorted(found, key=lambda seen: (seen.partition, seen.offset))
