@@ -7,7 +7,7 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812  # an exception's name
 from typing import TYPE_CHECKING, Any
 
-from millstream.protocol.apis import api
+from millstream.protocol.apis import API_VERSIONS_KEY, api
 from millstream.protocol.codec import decoder, encoder, piecewise_encoder
 from millstream.protocol.errors import MalformedMessage
 from millstream.protocol.frames import skip_tags
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from millstream.protocol.varint import Buffer
 
 _START = Struct(">hhih")
-API_VERSIONS_KEY = 18
 PRODUCE_KEY = 0
 FETCH_KEY = 1
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from millstream.broker.dispatch import Context, handles
+from millstream.protocol.apis import API_VERSIONS_KEY
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.api_versions import (
     ApiVersion,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from millstream.broker.dispatch import Handling
 
-API_VERSIONS_KEY = 18
 # What Kafka accepts as a client's name and version (KIP-511).
 _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 _ANY_MIN_LEVEL_SINCE = 4
