@@ -9,10 +9,11 @@ import sys
 from _pytest.outcomes import OutcomeException
 
 from bench import columns, exactly_once, feature_costs, footprint, groups, latency, loading, report, throughput
-from bench.contenders import APACHE_KAFKA, MILLSTREAM
+from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM
 from bench.rows import Figures, Verdict, judge
 from bench.session import Session
 
+CONTENDERS = (APACHE_KAFKA, MILLSTREAM, CLIENT_LIMIT)
 # The last of `footprint` looks at what all others left behind.
 ROWS = (
     *throughput.ROWS,
@@ -30,12 +31,12 @@ def main() -> int:
     parser.add_argument("--only", action="append", choices=[row.name for row in ROWS], help="this row (repeatable)")
     parser.add_argument("--quick", action="store_true", help="small amounts, one round: does it run at all?")
     parser.add_argument("--feature-costs", action="store_true", help="what features cost, Millstream alone")
-    parser.add_argument("--contender", action="append", choices=[APACHE_KAFKA, MILLSTREAM], help="default: both")
+    parser.add_argument("--contender", action="append", choices=CONTENDERS, help="default: all")
     arguments = parser.parse_args()
     # Two thousand connections need as many descriptors, here and in the brokers, which inherit the limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    session = Session(tuple(arguments.contender or (APACHE_KAFKA, MILLSTREAM)), quick=arguments.quick)
+    session = Session(tuple(arguments.contender or CONTENDERS), quick=arguments.quick)
     try:
         if arguments.feature_costs:
             return _feature_costs(session)

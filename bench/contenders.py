@@ -7,6 +7,7 @@ that setting. Apache Kafka runs with the options of its own start script.
 from __future__ import annotations
 
 import itertools
+import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 HEAP = "1g"
 APACHE_KAFKA, MILLSTREAM = "apache-kafka", "millstream"
+# No contender: what the load generator does beside a broker that keeps nothing.
+CLIENT_LIMIT = "client-limit"
 # The partitions are Kafka's defaults, which the tests' support makes smaller.
 COORDINATORS = {
     "offsets.topic.num.partitions": "50",
@@ -39,11 +42,22 @@ COORDINATORS = {
 _topic_numbers = itertools.count(1)
 
 
+class NullBroker(MillstreamProcess):
+    """See bench/null_broker.py."""
+
+    @property
+    def command(self) -> list[str]:
+        _, _, _, *words = super().command
+        return [sys.executable, "-m", "bench.null_broker", *words]
+
+
 def make(name: str, directory: Path, settings: Mapping[str, str] | None = None) -> RunningBroker:
     """A contender with an empty directory, not started."""
     settings = COORDINATORS | dict(settings or {})
     if name == MILLSTREAM:
         return MillstreamProcess(directory, settings=settings)
+    if name == CLIENT_LIMIT:
+        return NullBroker(directory, settings=settings)
     # Dynamic voters: then either contender can start on the other's directory.
     kafka = ApacheKafka(directory, voters="dynamic", heap=HEAP, jvm_options=PRODUCTION, properties=settings)
     kafka.format()

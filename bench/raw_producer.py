@@ -5,6 +5,7 @@ What it measures is the broker's own limit; the sender does no more than `sendal
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -60,15 +61,24 @@ def request_frames(topic: str, batch: bytes, partitions: int) -> list[bytes]:
     ]
 
 
-def run(broker: RunningBroker, topic: str, batch: bytes, records: int, seconds: float, partitions: int = 6) -> Rate:
-    """Send for so many seconds; every answer is checked at the end of the run."""
+def run(
+    broker: RunningBroker,
+    topic: str,
+    batch: bytes,
+    records: int,
+    seconds: float = math.inf,
+    *,
+    total_bytes: float = math.inf,
+    partitions: int = 6,
+) -> Rate:
+    """Send for so long, or so much; a sample of the answers is checked at the end of the run."""
     frames = request_frames(topic, batch, partitions)
     answers: list[bytes] = []
     with RawClient.of(broker, timeout_s=60) as client:
         start = time.perf_counter()
-        deadline = start + seconds
         sent = 0
-        while time.perf_counter() < deadline:
+        deadline = start + seconds
+        while sent * len(batch) < total_bytes and time.perf_counter() < deadline:
             if sent - len(answers) >= IN_FLIGHT:
                 answers.append(_answer(client))
             client.send_bytes(frames[sent % partitions])

@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.contenders import APACHE_KAFKA, MILLSTREAM
+from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -62,6 +62,7 @@ class Verdict:
     bar: Bar
     apache_kafka: float | None
     millstream: float | None
+    client_limit: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -95,6 +96,13 @@ def judge(row: Row, rounds: Mapping[str, Sequence[Figures]]) -> list[Verdict]:
         return statistics.median(values) if values else None
 
     return [
-        Verdict(row.name, row.title, bar, median(APACHE_KAFKA, bar.figure), median(MILLSTREAM, bar.figure))
+        Verdict(
+            row.name,
+            row.title,
+            bar,
+            median(APACHE_KAFKA, bar.figure),
+            median(MILLSTREAM, bar.figure),
+            median(CLIENT_LIMIT, bar.figure),
+        )
         for bar in row.bars
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -72,6 +73,7 @@ class Session:
         for number in range(1 if self.quick else row.rounds):
             order = list(rounds)
             for name in order if number % 2 == 0 else reversed(order):
+                os.sync()  # what the one before wrote shall not be written back while the next is measured
                 figures = row.measure(self, name)
                 rounds[name].append(figures)
                 said = ", ".join(f"{figure} {value:,.4g}" for figure, value in figures.items())

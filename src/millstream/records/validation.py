@@ -146,10 +146,9 @@ def _check_records(
 
 
 def _timestamp_range(rules: Rules, now_ms: int) -> tuple[int, int]:
-    """The timestamps that CreateTime topics accept, within 64 bits."""
-    return max(now_ms - rules.timestamp_before_max_ms, _INT64_MIN), min(
-        now_ms + rules.timestamp_after_max_ms, _INT64_MAX
-    )
+    """The timestamps that CreateTime topics accept; `now_ms` is no negative number, so only the end can overflow."""
+    high = now_ms + rules.timestamp_after_max_ms
+    return now_ms - rules.timestamp_before_max_ms, min(high, _INT64_MAX)
 
 
 def _not_one_batch(buffer: Buffer, position: int, limit: int) -> BrokerError:

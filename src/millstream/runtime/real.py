@@ -62,10 +62,7 @@ class RealFile:
 
     def append(self, *buffers: Buffer) -> None:
         written = os.writev(self._fd, buffers)
-        total = 0
-        for buffer in buffers:
-            total += len(buffer)
-        if written != total:
+        if written != sum(map(len, buffers)):
             self._append_rest(b"".join(buffers)[written:])
 
     def _append_rest(self, rest: bytes) -> None:
