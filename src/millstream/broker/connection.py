@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from millstream.broker.dispatch import Context, Deferred
 from millstream.broker.requests import Call, UnservedRequest
+from millstream.broker.sending import Sender
 from millstream.protocol.errors import BrokerError, MalformedMessage
 from millstream.protocol.frame_reader import FrameReader
 from millstream.runtime.logs import Logger
@@ -50,9 +51,9 @@ class Connection(asyncio.BufferedProtocol):
     """The server's end of one client's connection."""
 
     __slots__ = (
-        "_answers", "_closing", "_out", "_out_bytes", "_owned_bytes", "_paused", "_queued_bytes", "_reader", "_resting",
-        "_serving", "_task", "_writable", "broker", "last_heard_ms", "listener", "local_address", "peer_host",
-        "principal", "transport",
+        "_answers", "_closing", "_out", "_out_bytes", "_out_has_stretches", "_owned_bytes", "_paused", "_queued_bytes",
+        "_reader", "_resting", "_sender", "_serving", "_task", "_writable", "broker", "last_heard_ms", "listener",
+        "local_address", "peer_host", "principal", "transport",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -69,6 +70,7 @@ class Connection(asyncio.BufferedProtocol):
         self._out_bytes = 0
         self._owned_bytes = 0
         self._out: list[Buffer] = []
+        self._out_has_stretches = False
         self._task: asyncio.Task[None] | None = None
         self._paused = False
         self._writable = True
@@ -76,6 +78,7 @@ class Connection(asyncio.BufferedProtocol):
         self._resting = False
         self._closing = False
         self.transport = cast("asyncio.Transport", None)
+        self._sender = cast("Sender", None)
 
     # --- asyncio's callbacks
 
@@ -86,7 +89,7 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host = str(peer[0]) if isinstance(peer, tuple) else ""
         self.local_address = (str(local[0]), int(local[1])) if isinstance(local, tuple) else ("", 0)
         self.last_heard_ms = self.broker.ports.clock.monotonic_ms()
-        self.transport.set_write_buffer_limits(high=self.listener.unsent_bytes_max)
+        self._sender = Sender(self.transport, self.listener.unsent_bytes_max)
         if not self.listener.admit(self):
             self._closing = True
             self.transport.abort()
@@ -101,6 +104,7 @@ class Connection(asyncio.BufferedProtocol):
             if answer.deferred is not None:
                 answer.deferred.abandon()
         self._answers.clear()
+        self._sender.abandon()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.space()
@@ -114,11 +118,17 @@ class Connection(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         self._writable = False
-        self.listener.check_unsent()
+        if self.transport.get_write_buffer_size() > self.listener.unsent_bytes_max:
+            self.listener.check_unsent()
 
     def resume_writing(self) -> None:
-        self._writable = True
-        self.serve()
+        try:
+            self._sender.go_on()
+        except OSError as error:
+            self.give_up(str(error))
+        if not self._sender.is_behind:
+            self._writable = True
+            self.serve()
 
     # --- serving
 
@@ -153,6 +163,7 @@ class Connection(asyncio.BufferedProtocol):
         return (
             self._task is not None
             or not self._writable
+            or self._sender.is_behind
             or self._resting
             or self._closing
             or not self.broker.is_ready
@@ -283,6 +294,7 @@ class Connection(asyncio.BufferedProtocol):
             for piece in pieces[1:]:
                 length += len(piece)
             self._out += pieces
+            self._out_has_stretches = True
         _LENGTH_AND_CORRELATION.pack_into(out, 0, length, correlation_id)
         self._out_bytes += length
 
@@ -301,10 +313,11 @@ class Connection(asyncio.BufferedProtocol):
         if out and not self._closing:
             self._out = []
             self._out_bytes = 0
-            if len(out) == 1:
-                self.transport.write(out[0])
-            else:
-                self.transport.writelines(out)
+            with_stretches, self._out_has_stretches = self._out_has_stretches, False
+            try:
+                self._sender.send(out, with_stretches=with_stretches)
+            except OSError as error:
+                self.give_up(str(error))
 
     # --- endings
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
@@ -116,7 +116,7 @@ def _read_one(partition: Partition, item: Wanted, limits: FetchLimits, left: int
         upto = log.last_stable_offset
     else:
         upto = log.high_watermark
-    found = log.read(item.fetch_offset, min(item.max_bytes, left), upto, at_least_one_batch=first)
+    found = log.read_or_stretch(item.fetch_offset, min(item.max_bytes, left), upto, at_least_one_batch=first)
     aborted = None
     if committed_only:
         aborted = [
@@ -129,7 +129,8 @@ def _read_one(partition: Partition, item: Wanted, limits: FetchLimits, left: int
         last_stable_offset=log.last_stable_offset,
         log_start_offset=log.start_offset,
         aborted_transactions=aborted,
-        records=found or b"",
+        # A stretch has a length, and the connection knows how to send it: to the encoder it is a batch like any other.
+        records=cast("bytes", found or b""),
     )
 
 

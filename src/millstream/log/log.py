@@ -21,7 +21,7 @@ from millstream.log import appending, cutting, following, loading, lookup, readi
 from millstream.log.appending import Appended
 from millstream.log.flushing import Unsynced
 from millstream.log.producers import Origin, ProducerStates
-from millstream.log.reading import RecentlyOpened, Slice
+from millstream.log.reading import RecentlyOpened, Slice, Stretch
 from millstream.protocol.errors import StorageError
 
 if TYPE_CHECKING:
@@ -35,6 +35,10 @@ if TYPE_CHECKING:
     from millstream.runtime.ports import Buffer, Disk
 
 __all__ = ["Appended", "Log", "Origin", "Slice"]
+
+
+# Below it, one copy is cheaper than a system call of its own.
+STRETCH_BYTES_MIN = 64 * 1024
 
 
 class Log:
@@ -140,6 +144,20 @@ class Log:
         found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
         try:
             return None if found is None else found.read()
+        except OSError as error:
+            raise self._unreadable(error) from error
+
+    def read_or_stretch(
+        self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool
+    ) -> bytes | Stretch | None:
+        """As `read`; but what is large stays in its file, where the operating system can send it from there."""
+        found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
+        if found is None:
+            return None
+        if found.length >= STRETCH_BYTES_MIN and (descriptor := found.file.descriptor()) is not None:
+            return Stretch(descriptor, found.position, found.length)
+        try:
+            return found.read()
         except OSError as error:
             raise self._unreadable(error) from error
 

@@ -17,7 +17,7 @@ from millstream.protocol.errors import OffsetOutOfRange
 if TYPE_CHECKING:
     from millstream.log.log import Log
     from millstream.log.segment import Segment
-    from millstream.runtime.ports import File
+    from millstream.runtime.ports import Descriptor, File
 
 _OPEN_SEGMENTS_MAX = 4
 
@@ -31,6 +31,24 @@ class Slice(NamedTuple):
 
     def read(self) -> bytes:
         return self.file.read(self.position, self.length)
+
+
+class Stretch:
+    """A stretch of a file that is to be sent. It keeps the file's descriptor open, whatever becomes of the log."""
+
+    __slots__ = ("descriptor", "length", "position")
+
+    def __init__(self, descriptor: Descriptor, position: int, length: int) -> None:
+        self.descriptor = descriptor
+        self.position = position
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def advance(self, sent: int) -> None:
+        self.position += sent
+        self.length -= sent
 
 
 class RecentlyOpened:

@@ -36,6 +36,13 @@ class Random(Protocol):
     def below(self, bound: int) -> int: ...
 
 
+class Descriptor(Protocol):
+    """The operating system's number of an open file. Whoever holds this may use it, also when the file was closed."""
+
+    @property
+    def number(self) -> int: ...
+
+
 class File(Protocol):
     """An open file. Nothing is buffered in user space: what `append` returned from survives a kill of the process,
     what `sync` returned from survives the loss of power."""
@@ -54,8 +61,8 @@ class File(Protocol):
     def view(self) -> memoryview:
         """The whole content, mapped read-only. Only for files that no longer change; release it before closing."""
 
-    def descriptor(self) -> int | None:
-        """The operating system's descriptor, for zero-copy sends; None where there is none (simulation)."""
+    def descriptor(self) -> Descriptor | None:
+        """For sends without a copy; None where the operating system has no such file (simulation)."""
 
 
 class Disk(Protocol):

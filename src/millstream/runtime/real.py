@@ -51,13 +51,26 @@ class RealRandom:
         return secrets.randbelow(bound)
 
 
+class RealDescriptor:
+    """An open file's number, closed when the last one that holds it lets go of it."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:
+        close(self.number)
+
+
 class RealFile:
     """A file descriptor with explicit positions."""
 
-    __slots__ = ("_fd", "_path")
+    __slots__ = ("_descriptor", "_fd", "_path")
 
     def __init__(self, fd: int, path: str) -> None:
         self._fd = fd
+        self._descriptor: RealDescriptor | None = RealDescriptor(fd)
         self._path = path
 
     def append(self, *buffers: Buffer) -> None:
@@ -91,9 +104,8 @@ class RealFile:
         os.fsync(self._fd)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        self._fd = -1
+        self._descriptor = None
 
     def view(self) -> memoryview:
         size = self.size()
@@ -101,8 +113,8 @@ class RealFile:
             return memoryview(b"")
         return memoryview(mmap.mmap(self._fd, size, access=mmap.ACCESS_READ))
 
-    def descriptor(self) -> int | None:
-        return self._fd
+    def descriptor(self) -> RealDescriptor | None:
+        return self._descriptor
 
 
 class RealDisk:

@@ -87,7 +87,7 @@ class SimulatedFile:
         self._disk.check_power()
         return memoryview(bytes(self._inode.content))
 
-    def descriptor(self) -> int | None:
+    def descriptor(self) -> None:
         return None
 
 

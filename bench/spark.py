@@ -1,0 +1,151 @@
+"""Topics in Spark against Spark's own connector: the same queries, each in a Spark of its own, on the same broker.
+
+The connector is 4.0.0 in an environment with PySpark 4.0.0, the newest that resolves whole everywhere; ours is the
+PySpark that is installed with us. Each is asked once to be warm before the run that counts.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.support.requirements import PROJECT_ROOT
+from tests.support.spark import connector_jars, spark_python
+
+from bench import contenders
+from bench.columns import PARTITIONS, table_of
+from bench.contenders import MILLSTREAM
+from bench.rows import Bar, Figures, Row
+from millstream import arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from tests.support.running import RunningBroker
+
+    from bench.session import Session
+
+OURS, THEIRS = "millstream", "kafka"
+BATCH = 1_000_000
+WARM = 200_000
+
+
+def scan(session: Session, name: str) -> Figures:
+    broker = session.broker(name)
+    records = session.amount(6_000_000, 200_000)
+    rates: dict[str, float] = {}
+    with contenders.topic(broker, PARTITIONS) as topic:
+        arrow.write(broker.bootstrap_servers, topic, table_of(records))
+        for connector in (OURS, THEIRS):
+            with _spark(session, broker, connector) as ask:
+                ask("scan", topic=topic)
+                found = ask("scan", topic=topic)
+            assert found["records"] == records, f"{connector} saw {found['records']:.0f} of {records} records"
+            rates[connector] = records / found["seconds"]
+    return _compared(rates)
+
+
+def copy(session: Session, name: str) -> Figures:
+    broker = session.broker(name)
+    records = session.amount(4_000_000, 200_000)
+    rates: dict[str, float] = {}
+    with contenders.topic(broker, PARTITIONS) as source, contenders.topic(broker, PARTITIONS) as warm:
+        arrow.write(broker.bootstrap_servers, source, table_of(records))
+        arrow.write(broker.bootstrap_servers, warm, table_of(WARM))
+        for connector in (OURS, THEIRS):
+            with contenders.topic(broker, PARTITIONS) as target, contenders.topic(broker, PARTITIONS) as other:
+                with _spark(session, broker, connector) as ask:
+                    ask("copy", source=warm, target=other, checkpoint="warm", batch=BATCH)
+                    found = ask("copy", source=source, target=target, checkpoint="copy", batch=BATCH)
+                rates[connector] = records / found["seconds"]
+                copied = sum(batch.num_rows for batch in arrow.stream(broker.bootstrap_servers, target, end="latest"))
+                assert copied == records, f"{connector} copied {copied} of {records} records"
+    return _compared(rates)
+
+
+def first_decode(session: Session, name: str) -> Figures:
+    """From nothing of ours being imported to the first decoded batch, the best of five new interpreters."""
+    broker = session.broker(name)
+    script = PROJECT_ROOT / "tests" / "spark" / "worker_start.py"
+    with contenders.topic(broker, PARTITIONS) as topic:
+        arrow.write(broker.bootstrap_servers, topic, table_of(WARM))
+        command = [sys.executable, str(script), broker.bootstrap_servers, topic]
+        took = [json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["ms"] for _ in range(5)]
+    return {"first decode": min(took)}
+
+
+def _compared(rates: dict[str, float]) -> Figures:
+    return {
+        "records/s": rates[OURS],
+        "connector records/s": rates[THEIRS],
+        "ratio": rates[OURS] / rates[THEIRS],
+    }
+
+
+@contextmanager
+def _spark(session: Session, broker: RunningBroker, connector: str) -> Iterator[Callable[..., Any]]:
+    """A Spark session in a process of its own, with one connector; calls are those of spark_job.py."""
+    python, jars = (sys.executable, "") if connector == OURS else (str(spark_python()), ",".join(connector_jars()))
+    script = Path(__file__).with_name("spark_job.py")
+    folder = session.folder("spark-")
+    log_path = folder / "spark.log"
+    with log_path.open("wb") as log:
+        process = subprocess.Popen(
+            [python, str(script), connector, broker.bootstrap_servers, jars, str(folder)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    requests, answers = process.stdin, process.stdout
+
+    def ask(call: str, **arguments: Any) -> Any:
+        requests.write(json.dumps({"call": call, **arguments}) + "\n")
+        requests.flush()
+        line = answers.readline()
+        assert line, f"Spark ended during {call}: {log_path.read_text(errors='replace')[-2000:]}"
+        answer = json.loads(line)
+        assert "ok" in answer, f"{call} with {connector}: {answer['failed']}"
+        return answer["ok"]
+
+    try:
+        yield ask
+    finally:
+        requests.close()
+        try:
+            process.wait(30)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(30)
+        answers.close()
+
+
+ROWS = (
+    Row(
+        "spark-scan",
+        "Spark batch scan, 6M records of 100 B, 6 partitions, against Spark's own connector",
+        scan,
+        (Bar("ratio", "x", at_least=1.8),),
+        contenders=(MILLSTREAM,),
+    ),
+    Row(
+        "spark-copy",
+        "Spark streaming copy from topic to topic, at least once, against Spark's own connector",
+        copy,
+        (Bar("ratio", "x", at_least=1.5),),
+        contenders=(MILLSTREAM,),
+    ),
+    Row(
+        "spark-first-decode",
+        "first decode in a new Python worker, imports included",
+        first_decode,
+        (Bar("first decode", "ms", at_most=300),),
+        contenders=(MILLSTREAM,),
+    ),
+)
