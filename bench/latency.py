@@ -47,6 +47,33 @@ def ping_pong(session: Session, name: str) -> Figures:
     return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
 
 
+def ping_pong_raw(session: Session, name: str) -> Figures:
+    """The same without a client library: from the last byte of a Produce to the long poll's answer. The broker's part."""
+    broker = session.broker(name)
+    count = session.amount(5_000, 300)
+    batch, _ = raw_producer.prebuilt_batch(1)
+    took_ms: list[float] = []
+    with (
+        contenders.topic(broker, partitions=1) as topic,
+        RawClient.of(broker) as sender,
+        RawClient.of(broker) as reader,
+    ):
+        (produce,) = raw_producer.request_frames(topic, batch, 1)
+        for offset in range(WARM_UP + count):
+            partition = FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 20)
+            topics = [FetchTopic(topic=topic, partitions=[partition])]
+            reader.send(FetchRequest(max_wait_ms=10_000, min_bytes=1, max_bytes=1 << 20, topics=topics), 11)
+            sent_at = time.perf_counter()
+            sender.send_bytes(produce)
+            sender.receive_frame()
+            answer = reader.receive_frame()
+            took_ms.append((time.perf_counter() - sent_at) * 1000)
+            assert answer is not None
+            assert len(answer) > len(batch)
+    percentiles = statistics.quantiles(took_ms[WARM_UP:], n=100)
+    return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
+
+
 def _wait_for_quiet(pid: int) -> None:
     """Until the broker has stopped working on what the stalled consumers asked for: their stall is what counts."""
     used_s: list[float] = []
@@ -65,22 +92,22 @@ def beside_stalled_consumers(session: Session, name: str) -> Figures:
     """
     broker = session.broker(name)
     batch, records = raw_producer.prebuilt_batch(100_000)
-    seconds = 1 if session.quick else 6
+    total_bytes = session.amount(800_000_000, 20_000_000)
     with contenders.topic(broker) as topic:
         partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=8 << 20)
         wanted = FetchRequest(
             max_wait_ms=500, min_bytes=1, max_bytes=8 << 20, topics=[FetchTopic(topic=topic, partitions=[partition])]
         )
-        raw_producer.run(broker, topic, batch, records, seconds)  # to be warm
-        before = raw_producer.run(broker, topic, batch, records, seconds).records
+        raw_producer.run(broker, topic, batch, records, total_bytes=total_bytes)  # to be warm
+        before = raw_producer.run(broker, topic, batch, records, total_bytes=total_bytes).records
         with contextlib.ExitStack() as stalled:
             for _ in range(STALLED_CONSUMERS):
                 consumer = stalled.enter_context(RawClient.of(broker))
                 consumer.send_bytes(b"".join(frame(wanted, 11, number) for number in range(10)))
             _wait_for_quiet(broker.pid)
-            beside = raw_producer.run(broker, topic, batch, records, seconds).records
+            beside = raw_producer.run(broker, topic, batch, records, total_bytes=total_bytes).records
         _wait_for_quiet(broker.pid)
-        after = raw_producer.run(broker, topic, batch, records, seconds).records
+        after = raw_producer.run(broker, topic, batch, records, total_bytes=total_bytes).records
     alone = (before + after) / 2
     return {"alone records/s": alone, "beside records/s": beside, "of alone": beside / alone}
 
@@ -90,6 +117,12 @@ ROWS = (
         "ping-pong",
         "ping-pong through confluent-kafka, acks=all",
         ping_pong,
+        (Bar("p50 ms", "ms", ratio_at_most=0.6), Bar("p99 ms", "ms", ratio_at_most=0.5, at_most=10)),
+    ),
+    Row(
+        "ping-pong-raw",
+        "the same from raw sockets: the broker's own part",
+        ping_pong_raw,
         (Bar("p50 ms", "ms", ratio_at_most=0.6), Bar("p99 ms", "ms", ratio_at_most=0.5, at_most=10)),
     ),
     Row(
