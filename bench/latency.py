@@ -48,7 +48,7 @@ def ping_pong(session: Session, name: str) -> Figures:
 
 
 def ping_pong_raw(session: Session, name: str) -> Figures:
-    """The same without a client library: from the last byte of a Produce to the long poll's answer. The broker's part."""
+    """The same without a client library, from a Produce to the long poll's answer: the broker's own part."""
     broker = session.broker(name)
     count = session.amount(5_000, 300)
     batch, _ = raw_producer.prebuilt_batch(1)
