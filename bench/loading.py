@@ -45,7 +45,7 @@ def start_with_commits(session: Session, name: str) -> Figures:
     """The seconds on each contender's directory."""
     rounds = session.amount(COMMITS, 50_000) // len(GROUPS) // PARTITIONS
     figures: Figures = {}
-    for maker in session.names:
+    for maker in (APACHE_KAFKA, MILLSTREAM):
         prepared = session.prepared(maker, "commits", partial(_prepare, rounds=rounds))
         figures[_on_files_of(maker)] = _start_on(session, name, prepared, rounds)
     return figures

@@ -36,7 +36,7 @@ class MillstreamProcess:
         settings: Mapping[str, str] | None = None,
         arguments: Iterable[str] = (),
         environment: Mapping[str, str] | None = None,
-        listen: str = "127.0.0.1:0",
+        listen: str | None = None,
         controller_listener: bool = False,
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,8 @@ class MillstreamProcess:
         self._stdout_path = directory / "broker.out"
         self._arguments = tuple(arguments)
         self._environment = dict(environment or {})
-        self._listen = listen
+        # A port of its own from the start: it has to be free again after every stop (`free_ports`).
+        self._listen = listen or f"127.0.0.1:{free_ports(1)[0]}"
         self._port: int | None = None
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -84,12 +85,14 @@ class MillstreamProcess:
         assert self._process is None, "already started"
         python_path = os.pathsep.join(filter(None, (str(PROJECT_ROOT / "src"), os.environ.get("PYTHONPATH", ""))))
         environment = os.environ | {"PYTHONPATH": python_path} | self._environment
+        # An installed Millstream has compiled modules; compiling them at every start takes twice as long as all else.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         with self._stdout_path.open("wb") as stdout, self.log_path.open("ab") as log:
             self._process = subprocess.Popen(
                 self.command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=log, env=environment
             )
 
-    def start(self, *, within_s: float = 30) -> None:
+    def start(self, *, within_s: float = 60) -> None:
         """Start and wait for the line that says where it listens; a restart comes back on the same port."""
         self.launch()
         try:
@@ -116,7 +119,7 @@ class MillstreamProcess:
         """The last words of its log, restarts included."""
         return self.log_path.read_text(errors="replace")[-size:] if self.log_path.exists() else ""
 
-    def stop(self, *, within_s: float = 30) -> int:
+    def stop(self, *, within_s: float = 60) -> int:
         """A clean stop: SIGTERM, then wait for the end; its exit code."""
         return self._end(signal.SIGTERM, within_s)
 
@@ -129,7 +132,7 @@ class MillstreamProcess:
         self.stop()
         self.start()
 
-    def wait(self, within_s: float = 30) -> int:
+    def wait(self, within_s: float = 60) -> int:
         """The exit code of a process that ends by itself."""
         assert self._process is not None, "not started"
         code = self._process.wait(within_s)
