@@ -44,6 +44,8 @@ def int_hash(number: int) -> int:
 
 def grown_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
     """The order of a HashMap that the keys were put into one by one."""
+    if len(keys) < 2:
+        return list(keys)
     size = _TABLE_MIN
     while len(keys) > size * 3 // 4:
         size *= 2
@@ -52,6 +54,8 @@ def grown_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
 
 def copied_order(keys: Collection[K], hash_of: Callable[[K], int]) -> list[K]:
     """The order of a HashSet that was made from the collection at once: its table is sized in advance."""
+    if len(keys) < 2:
+        return list(keys)
     wanted = max(int(len(keys) / 0.75) + 1, _TABLE_MIN)
     return _by_bucket(keys, hash_of, 1 << (wanted - 1).bit_length())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.groups.assignors import ASSIGNORS
@@ -33,27 +34,32 @@ class ConsumerConfig(NamedTuple):
 
     @classmethod
     def of(cls, machine: GroupMachine, group_id: str) -> ConsumerConfig:
-        settings = machine.group_settings(group_id)
-        return cls(
-            session_timeout_ms=_clamped(
-                settings,
-                CONSUMER_SESSION_TIMEOUT_MS,
-                GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
-                GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
-            ),
-            heartbeat_interval_ms=_clamped(
-                settings,
-                CONSUMER_HEARTBEAT_INTERVAL_MS,
-                GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
-                GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
-            ),
-            assignment_interval_ms=_clamped(
-                settings,
-                CONSUMER_ASSIGNMENT_INTERVAL_MS,
-                GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
-                GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
-            ),
-        )
+        return _read(machine.group_settings(group_id))
+
+
+@lru_cache(maxsize=64)
+def _read(settings: Settings) -> ConsumerConfig:
+    """Asked twice by each heartbeat; groups without settings of their own share one object."""
+    return ConsumerConfig(
+        session_timeout_ms=_clamped(
+            settings,
+            CONSUMER_SESSION_TIMEOUT_MS,
+            GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+            GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+        ),
+        heartbeat_interval_ms=_clamped(
+            settings,
+            CONSUMER_HEARTBEAT_INTERVAL_MS,
+            GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+            GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+        ),
+        assignment_interval_ms=_clamped(
+            settings,
+            CONSUMER_ASSIGNMENT_INTERVAL_MS,
+            GROUP_CONSUMER_MIN_ASSIGNMENT_INTERVAL_MS,
+            GROUP_CONSUMER_MAX_ASSIGNMENT_INTERVAL_MS,
+        ),
+    )
 
 
 def _clamped(settings: Settings, setting: Setting[int], least: Setting[int], most: Setting[int]) -> int:

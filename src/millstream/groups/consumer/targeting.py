@@ -35,7 +35,9 @@ def update_target(step: Step, member: ConsumerMember, interval_ms: int) -> Targe
     assigned = ASSIGNORS[name](spec)
     for member_id in spec.members:
         target = assigned.get(member_id, NO_PARTITIONS)
-        if group.target.get(member_id) != target:
+        known = group.target.get(member_id)
+        # Who keeps all that it has, keeps the same mapping: most members, most of the time.
+        if known is not target and known != target:
             step.records.append(target_record(group.id, member_id, target))
     step.records.append(target_epoch_record(group.id, step.epoch, step.now_ms))
     return Target(step.epoch, assigned.get(member.id, NO_PARTITIONS))
