@@ -26,7 +26,7 @@ class Peer:
     """A client that sends what it is told and reads one frame at a time."""
 
     def __init__(self, port: int) -> None:
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout=10)
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
 
     def send(self, message: object, version: int, correlation_id: int) -> None:
         self.socket.sendall(encode_request(message, version, correlation_id, "test"))

@@ -48,7 +48,7 @@ def run_command(*words: str, servers: str = "127.0.0.1:1", stdin: str | bytes = 
         input=content,
         capture_output=True,
         env=environment(servers),
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return Ended(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -80,7 +80,7 @@ def until(run: Run) -> Callable[..., Ended]:
             ended = run(*words)
             return ended if ended.code == 0 and expected(ended) else None
 
-        found = wait_until(attempt, f"the expected output of {' '.join(words)}", within_s=30)
+        found = wait_until(attempt, f"the expected output of {' '.join(words)}")
         assert found is not None
         return found
 

@@ -119,7 +119,7 @@ def new_members(client: SyncClient, group: str, topics: list[str], names: list[s
 
     try:
         # Assignments come with a delay, and what one member gives up another can take only then.
-        wait_until(settled, f"the members of {group} to own their partitions", within_s=30, every_s=0.1)
+        wait_until(settled, f"the members of {group} to own their partitions", every_s=0.1)
         yield
     finally:
         for member in members:

@@ -64,7 +64,7 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(
     assert process.stdout.readline() == b"line\n"
     process.stdout.close()
     # All records are printed already: it must notice by itself that nobody reads any more.
-    assert process.wait(20) == 141
+    assert process.wait(60) == 141
     assert process.stderr is not None
     assert process.stderr.read() == b""
 
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_the_command_quietly(started: Callable[..., subprocess.Popen
     assert process.stdout is not None
     assert process.stdout.readline() == b"line\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, b"")
 
 
@@ -88,7 +88,7 @@ def test_ctrl_c_while_it_prints_ends_the_command_quietly(
     assert process.stdout is not None
     assert process.stdout.readline() == b"line\n"
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=20)
+    _, said = process.communicate(timeout=60)
     assert (process.returncode, said) == (130, b"")
 
 
@@ -104,8 +104,8 @@ def test_a_line_that_is_typed_is_sent_before_the_next(
         last = run_command("consume", filled, "--offset", "-1", "--exit", servers=millstream.bootstrap_servers)
         return last.out == "typed\n"
 
-    wait_until(arrived, "the line to arrive while the input is still open", within_s=20)
-    process.communicate(timeout=20)
+    wait_until(arrived, "the line to arrive while the input is still open")
+    process.communicate(timeout=60)
     assert process.returncode == 0
 
 
@@ -160,7 +160,7 @@ def test_a_broker_stops_at_once_although_clients_wait(
             began = time.monotonic()
             os.kill(broker.pid, number)
             assert broker.wait() == 0
-            assert time.monotonic() - began < 5
+            assert time.monotonic() - began < 15
             assert (silent.recv(1), half.recv(1)) == (b"", b"")
         finally:
             reader.kill()
@@ -249,4 +249,4 @@ def test_time_is_not_lost_on_a_dead_first_server(millstream: MillstreamProcess) 
     started_at = time.monotonic()
     ended = run_command("topic", "list", "-b", f"127.0.0.1:1,{millstream.bootstrap_servers}")
     assert ended.code == 0
-    assert time.monotonic() - started_at < 8
+    assert time.monotonic() - started_at < 20

@@ -71,7 +71,7 @@ def hang(client: SyncClient, name: str, topic: str) -> int:
                 # The setting has not arrived yet.
                 return None
 
-        return (wait_until(written, "a broker that does not ask", within_s=20) or 0) - 1
+        return (wait_until(written, "a broker that does not ask") or 0) - 1
     finally:
         raise_first(client.run(alter_configs, {brokers: [Change(VERIFICATION, None, Operation.DELETE)]}))
 

@@ -72,5 +72,5 @@ def bystander(broker: RunningBroker, fresh_name: str) -> Iterator[Bystander]:
 @pytest.fixture
 def offender(broker: RunningBroker, bystander: Bystander) -> Iterator[RawClient]:
     """Connected after the bystander, so that the bystander has seen the process before."""
-    with RawClient.of(broker, timeout_s=20) as client:
+    with RawClient.of(broker, timeout_s=60) as client:
         yield client

@@ -34,7 +34,7 @@ from tests.support.raw import RawClient
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.support.running import RunningBroker
 
@@ -67,7 +67,7 @@ class Talk:
             (answer,) = self.client("setup").call(described, 1).groups
             return bool(answer.error_code == ErrorCode.GROUP_ID_NOT_FOUND)
 
-        wait_until(ready, "a coordinator", within_s=30)
+        wait_until(ready, "a coordinator")
         self.configure({"consumer.assignment.interval.ms": "0"})
         return self
 
@@ -226,6 +226,18 @@ class Talk:
             history.setdefault(str(self.plain(key)), []).append(str(self.plain(value)))
         for key in sorted(history):
             self.lines += [f"stored: {key}", *(f"  {value}" for value in history[key])]
+
+
+def both_transcripts(
+    conversation: Callable[[Talk], None], brokers: Iterable[RunningBroker], group: str, kind: type[Talk] = Talk
+) -> list[list[str]]:
+    """What was said when the same conversation was held with each of the brokers."""
+    transcripts = []
+    for broker in brokers:
+        with kind(broker, group) as talk:
+            conversation(talk)
+            transcripts.append(talk.lines)
+    return transcripts
 
 
 def stored_records(client: RawClient, group: str) -> list[tuple[Any, Any]]:

@@ -58,7 +58,7 @@ class Talk:
             answer = self.client("setup").call(DescribeGroupsRequest(groups=[self.group]), 5)
             return bool(answer.groups[0].error_code == 0)
 
-        wait_until(ready, "a coordinator", within_s=30)
+        wait_until(ready, "a coordinator")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -151,13 +151,13 @@ def test_one_member_reads_everything_and_goes_on_where_it_was(
 ) -> None:
     send(reference, three, "before")
     member = start(program, three, three)
-    wait_until(lambda: values_read(member) == sent("before"), "the first records", within_s=40)
+    wait_until(lambda: values_read(member) == sent("before"), "the first records", within_s=90)
     assert described(admin, three).type is ConsumerGroupType.CONSUMER
     member.leave()
     wait_until(lambda: described(admin, three).state is ConsumerGroupState.EMPTY, "an empty group")
     send(reference, three, "after")
     back = start(program, three, three)
-    wait_until(lambda: values_read(back) == sent("after"), "the second records, and them alone", within_s=40)
+    wait_until(lambda: values_read(back) == sent("after"), "the second records, and them alone", within_s=90)
 
 
 @pytest.mark.parametrize("assignor", ["uniform", "range"])
@@ -171,59 +171,59 @@ def test_four_members_share_three_partitions_and_take_over_from_each_other(
         owned = [place for member in members for place in member.partitions]
         return sorted(owned) == places(three) and max(len(member.partitions) for member in members) == 1
 
-    wait_until(shared, "three of them to have a partition each", within_s=60)
+    wait_until(shared, "three of them to have a partition each", within_s=90)
     busy = next(member for member in members if member.partitions)
     busy.leave()
     members.remove(busy)
-    wait_until(shared, "the fourth to take over", within_s=40)
+    wait_until(shared, "the fourth to take over", within_s=90)
     members.append(start(program, three, three, strategy=assignor))
     send(reference, three, "a", "b")
-    wait_until(lambda: set(values_read(*members)) == set(sent("a", "b")), "all records", within_s=40)
-    wait_until(shared, "one each again", within_s=40)
+    wait_until(lambda: set(values_read(*members)) == set(sent("a", "b")), "all records", within_s=90)
+    wait_until(shared, "one each again", within_s=90)
 
 
 @EVERY
 def test_a_crashed_member_is_replaced_when_its_session_ends(program: Program, start: Any, three: str) -> None:
     first, second = start(program, three, three), start(program, three, three)
-    share([first, second], places(three), within_s=60)
+    share([first, second], places(three), within_s=90)
     first.crash()
-    share([second], places(three), within_s=40)
+    share([second], places(three), within_s=90)
 
 
 def test_a_stalled_member_loses_its_partitions_and_gets_a_share_again_when_it_goes_on(start: Any, three: str) -> None:
     first, second = start(CONFLUENT, three, three), start(CONFLUENT, three, three)
-    share([first, second], places(three), within_s=60)
+    share([first, second], places(three), within_s=90)
     first.stall()
-    share([second], places(three), within_s=40)
+    share([second], places(three), within_s=90)
     first.go_on()
-    share([first, second], places(three), within_s=60)
+    share([first, second], places(three), within_s=90)
 
 
 def test_a_static_member_comes_back_to_what_it_had(start: Any, three: str, admin: AdminClient) -> None:
     first = start(CONFLUENT, three, three, instance_id="one")
     second = start(CONFLUENT, three, three, instance_id="two")
-    share([first, second], places(three), within_s=60)
+    share([first, second], places(three), within_s=90)
     had = first.partitions
     first.leave()
     back = start(CONFLUENT, three, three, instance_id="one")
-    wait_until(lambda: back.partitions == had, "its partitions", within_s=40)
+    wait_until(lambda: back.partitions == had, "its partitions", within_s=90)
     assert len(described(admin, three).members) == 2
 
 
 def test_a_pattern_matches_topics_that_come_later(start: Any, fresh_name: str, reference: Reference) -> None:
     reference.create_topic(f"{fresh_name}.a", partitions=1)
     member = start(CONFLUENT, fresh_name, f"^{fresh_name}\\.[ab]$")
-    wait_until(lambda: member.partitions == {(f"{fresh_name}.a", 0)}, "the first topic", within_s=40)
+    wait_until(lambda: member.partitions == {(f"{fresh_name}.a", 0)}, "the first topic", within_s=90)
     reference.create_topic(f"{fresh_name}.b", partitions=2)
     everything = {(f"{fresh_name}.a", 0), *places(f"{fresh_name}.b", 2)}
     # Between two look-ups pass ten seconds.
-    wait_until(lambda: member.partitions == everything, "the second topic", within_s=60)
+    wait_until(lambda: member.partitions == everything, "the second topic", within_s=90)
 
 
 def test_two_groups_each_get_everything(start: Any, three: str, reference: Reference) -> None:
     one, other = start(CONFLUENT, f"{three}-1", three), start(CONFLUENT, f"{three}-2", three)
     send(reference, three, "x")
-    wait_until(lambda: values_read(one) == values_read(other) == sent("x"), "all records, twice", within_s=40)
+    wait_until(lambda: values_read(one) == values_read(other) == sent("x"), "all records, twice", within_s=90)
 
 
 # --- two protocols
@@ -237,22 +237,22 @@ def test_a_fleet_is_moved_to_the_new_protocol_and_back_one_by_one(
     # librdkafka's sticky assignor puts data of its own into assignments: neither broker upgrades such a group.
     strategy = "cooperative-sticky" if program is JAVA else "range"
     members = [start(old, three, three, strategy=strategy) for _ in range(2)]
-    share(members, places(three), within_s=60)
+    share(members, places(three), within_s=90)
     assert described(admin, three).type is ConsumerGroupType.CLASSIC
     for replaced in range(2):
         members.append(start(program, three, three))
         members.pop(0).leave()
-        share(members, places(three), within_s=60)
+        share(members, places(three), within_s=90)
         assert described(admin, three).type is ConsumerGroupType.CONSUMER, f"after {replaced + 1}"
     send(reference, three, "new")
-    wait_until(lambda: set(values_read(*members)) >= set(sent("new")), "the records", within_s=40)
+    wait_until(lambda: set(values_read(*members)) >= set(sent("new")), "the records", within_s=90)
     for _ in range(2):
         members.append(start(old, three, three, strategy=strategy))
         members.pop(0).leave()
-        share(members, places(three), within_s=60)
+        share(members, places(three), within_s=90)
     wait_until(lambda: described(admin, three).type is ConsumerGroupType.CLASSIC, "a classic group again")
     send(reference, three, "old")
-    wait_until(lambda: set(values_read(*members)) >= set(sent("old")), "the records", within_s=40)
+    wait_until(lambda: set(values_read(*members)) >= set(sent("old")), "the records", within_s=90)
 
 
 # --- Apache Kafka's tools
@@ -270,7 +270,7 @@ def test_kafkas_tools_consume_and_describe(start: Any, three: str, reference: Re
     )
     assert sorted(read.stdout.split()) == sent("x")
     member = start(CONFLUENT, three, three)
-    share([member], places(three), within_s=40)
+    share([member], places(three), within_s=90)
     command = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
     told = run_tool(command, "--bootstrap-server", servers, "--describe", "--group", three, check=True).stdout
     rows = [line.split() for line in told.splitlines() if line.startswith(three)]

@@ -5,26 +5,16 @@ records in the log.
 from __future__ import annotations
 
 import re
-from struct import pack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.protocol.codec import encode
-from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from millstream.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from millstream.protocol.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from millstream.protocol.messages.data.consumer_protocol_assignment import ConsumerProtocolAssignment
-from millstream.protocol.messages.data.consumer_protocol_assignment import TopicPartition as AssignedTopic
-from millstream.protocol.messages.data.consumer_protocol_subscription import ConsumerProtocolSubscription
-from millstream.protocol.messages.data.consumer_protocol_subscription import TopicPartition as OwnedTopic
 from millstream.protocol.messages.delete_groups import DeleteGroupsRequest
 from millstream.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from millstream.protocol.messages.describe_groups import DescribeGroupsRequest
-from millstream.protocol.messages.heartbeat import HeartbeatRequest
-from millstream.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-from millstream.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from millstream.protocol.messages.list_groups import ListGroupsRequest
 from millstream.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -41,9 +31,8 @@ from millstream.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
-from millstream.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from millstream.protocol.uuid import ZERO_UUID
-from tests.clients.consumer_talk import Talk
+from tests.clients.consumer_talk import Talk, both_transcripts
 from tests.support.apache_kafka import dump_log_segments
 from tests.support.waiting import wait_until
 
@@ -345,196 +334,6 @@ def commit(talk: Talk, member: str, epoch: int, partition: int) -> OffsetCommitR
     )
 
 
-# --- both protocols in one group
-
-
-def subscription(talk: Talk, *topics: str, owned: dict[str, list[int]] | None = None) -> bytes:
-    told = ConsumerProtocolSubscription(
-        topics=[f"{talk.group}.{name}" for name in topics],
-        owned_partitions=[
-            OwnedTopic(topic=f"{talk.group}.{name}", partitions=partitions)
-            for name, partitions in (owned or {}).items()
-        ],
-    )
-    return pack(">h", 1) + encode(told, 1)
-
-
-def assignment(talk: Talk, owned: dict[str, list[int]]) -> bytes:
-    told = ConsumerProtocolAssignment(
-        assigned_partitions=[
-            AssignedTopic(topic=f"{talk.group}.{name}", partitions=partitions) for name, partitions in owned.items()
-        ]
-    )
-    return pack(">h", 1) + encode(told, 1)
-
-
-def classic_join(talk: Talk, who: str, member_id: str, metadata: bytes, **bent: Any) -> Any:
-    request = JoinGroupRequest(
-        **{
-            "group_id": talk.group,
-            "session_timeout_ms": 30_000,
-            "rebalance_timeout_ms": 60_000,
-            "member_id": member_id,
-            "protocol_type": "consumer",
-            "protocols": [JoinGroupRequestProtocol(name="range", metadata=metadata)],
-        }
-        | bent
-    )
-    talk.lines.append(f"{who} asks to join as {'somebody new' if not member_id else 'itself'}")
-    answer = talk.client(who).call(request, 9)
-    talk.lines.append(
-        f"{who} hears {ErrorCode(answer.error_code).name}, generation {answer.generation_id}, protocol "
-        f"{answer.protocol_type} {answer.protocol_name}, leads: {answer.leader == answer.member_id}, "
-        f"members: {len(answer.members)}"
-    )
-    return answer
-
-
-def classic_sync(talk: Talk, who: str, joined: Any, shares: dict[str, bytes] | None = None, **bent: Any) -> Any:
-    request = SyncGroupRequest(
-        group_id=talk.group,
-        generation_id=joined.generation_id,
-        member_id=joined.member_id,
-        protocol_type="consumer",
-        protocol_name="range",
-        assignments=[
-            SyncGroupRequestAssignment(member_id=name, assignment=data) for name, data in (shares or {}).items()
-        ],
-        **bent,
-    )
-    answer = talk.client(who).call(request, 5)
-    talk.lines.append(f"{who} syncs and hears {talk.plain(answer)}")
-    return answer
-
-
-def classic_beat(talk: Talk, who: str, joined: Any, generation: int | None = None) -> Any:
-    request = HeartbeatRequest(
-        group_id=talk.group,
-        generation_id=joined.generation_id if generation is None else generation,
-        member_id=joined.member_id,
-    )
-    answer = talk.client(who).call(request, 4)
-    talk.lines.append(f"{who} beats and hears {ErrorCode(answer.error_code).name}")
-    return answer
-
-
-def a_group_is_upgraded_and_downgraded(talk: Talk) -> None:
-    talk.create_topic("t", 2)
-    told = classic_join(talk, "old", "", subscription(talk, "t"))
-    joined = classic_join(talk, "old", told.member_id, subscription(talk, "t"))
-    classic_sync(talk, "old", joined, {joined.member_id: assignment(talk, {"t": [0, 1]})})
-    talk.beat("new", 5)
-    # The new one comes; the old one is told to let go of a partition in its own words.
-    talk.join("new", "t")
-    talk.describe_types()
-    classic_beat(talk, "old", joined, 7)
-    classic_beat(talk, "old", joined)
-    again = classic_join(talk, "old", joined.member_id, subscription(talk, "t", owned={"t": [0, 1]}))
-    classic_sync(talk, "old", again)
-    classic_beat(talk, "old", again)
-    kept = next(
-        index
-        for member in talk.client("poll")
-        .call(ConsumerGroupDescribeRequest(group_ids=[talk.group], include_authorized_operations=False), 1)
-        .groups[0]
-        .members
-        if member.member_id != "new"
-        for topic in member.target_assignment.topic_partitions
-        for index in topic.partitions
-    )
-    third = classic_join(talk, "old", joined.member_id, subscription(talk, "t", owned={"t": [kept]}))
-    classic_sync(talk, "old", third)
-    classic_beat(talk, "old", third)
-    talk.beat("new", 2)
-    talk.beat("new", 2, owned={"t": [1 - kept]})
-    talk.describe_types()
-    # The new one goes: the group is a classic one again, and rebalances.
-    talk.beat("new", -1)
-    beat = HeartbeatRequest(group_id=talk.group, generation_id=third.generation_id, member_id=joined.member_id)
-    wait_until(lambda: talk.client("poll").call(beat, 4).error_code, "the rebalance")
-    classic_beat(talk, "old", third)
-    talk.describe_types()
-    last = classic_join(talk, "old", joined.member_id, subscription(talk, "t"))
-    classic_sync(talk, "old", last, {joined.member_id: assignment(talk, {"t": [0, 1]})})
-    talk.describe_types()
-    leaving = LeaveGroupRequest(group_id=talk.group, members=[MemberIdentity(member_id=joined.member_id)])
-    talk.client("old").call(leaving, 5)
-    # What is left is an empty classic group, which gives way.
-    talk.join("new", "t")
-    talk.beat("new", -1)
-    told = classic_join(talk, "old", "", subscription(talk, "t"))
-    talk.describe_types()
-
-
-def classic_members_come_and_go(talk: Talk) -> None:
-    talk.create_topic("t", 2)
-    talk.join("new", "t")
-    wrong = classic_join(talk, "old", "", subscription(talk, "t"), protocol_type="connect")
-    assert wrong.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    told = classic_join(talk, "old", "", subscription(talk, "t"))
-    joined = classic_join(talk, "old", told.member_id, subscription(talk, "t"))
-    classic_sync(talk, "old", joined)
-    talk.beat("new", 2, owned=talk.owned(talk.beat("new", 2)))
-    classic_beat(talk, "old", joined)
-    again = classic_join(talk, "old", told.member_id, subscription(talk, "t"))
-    classic_sync(talk, "old", again)
-    classic_beat(talk, "old", again)
-    talk.describe_types()
-    leaving = LeaveGroupRequest(
-        group_id=talk.group,
-        members=[MemberIdentity(member_id=told.member_id), MemberIdentity(member_id="nobody")],
-    )
-    answer = talk.client("old").call(leaving, 5)
-    talk.lines.append(f"old leaves: {[ErrorCode(member.error_code).name for member in answer.members]}")
-    talk.describe_types()
-
-
-def a_static_member_changes_its_protocol(talk: Talk) -> None:
-    talk.create_topic("t", 2)
-    one = {"group_instance_id": "one"}
-    joined = classic_join(talk, "old", "", subscription(talk, "t"), **one)
-    classic_sync(talk, "old", joined, {joined.member_id: assignment(talk, {"t": [0, 1]})}, **one)
-    talk.join("new", "t", instance_id="one")
-    talk.describe_types()
-    talk.join("other", "t", instance_id="one")
-    talk.beat("new", -2, instance_id="one")
-    back = classic_join(talk, "old", "", subscription(talk, "t"), **one)
-    talk.describe_types()
-    classic_sync(talk, "old", back, **one)
-    talk.describe_types()
-    # With somebody else in the group, it stays what it is.
-    talk.join("new", "t", instance_id="one")
-    talk.join("second", "t")
-    talk.beat("new", -2, instance_id="one")
-    again = classic_join(talk, "old", "", subscription(talk, "t"), **one)
-    classic_sync(talk, "old", again, **one)
-    talk.describe_types()
-
-
-def members_that_wait_are_told_to_come_again(talk: Talk) -> None:
-    talk.create_topic("t", 2)
-    told = classic_join(talk, "old", "", subscription(talk, "t"))
-    joined = classic_join(talk, "old", told.member_id, subscription(talk, "t"))
-    classic_sync(talk, "old", joined, {joined.member_id: assignment(talk, {"t": [0, 1]})})
-    second = classic_join(talk, "second", "", subscription(talk, "t"))
-    waiting = JoinGroupRequest(
-        group_id=talk.group,
-        session_timeout_ms=30_000,
-        rebalance_timeout_ms=60_000,
-        member_id=second.member_id,
-        protocol_type="consumer",
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=subscription(talk, "t"))],
-    )
-    talk.client("second").send(waiting, 9)
-    beat = HeartbeatRequest(group_id=talk.group, generation_id=1, member_id=joined.member_id)
-    wait_until(lambda: talk.client("poll").call(beat, 4).error_code, "the rebalance")
-    talk.join("new", "t")
-    answer = talk.client("second").receive()
-    talk.lines.append(f"who waited hears {ErrorCode(answer.error_code).name}")
-    talk.describe_types(targets=False)
-    classic_beat(talk, "old", joined)
-
-
 CONVERSATIONS: list[Callable[[Talk], None]] = [
     what_makes_no_sense,
     one_member,
@@ -547,10 +346,6 @@ CONVERSATIONS: list[Callable[[Talk], None]] = [
     static_members,
     patterns,
     commits,
-    a_group_is_upgraded_and_downgraded,
-    classic_members_come_and_go,
-    a_static_member_changes_its_protocol,
-    members_that_wait_are_told_to_come_again,
 ]
 
 
@@ -561,12 +356,8 @@ def test_both_brokers_say_and_store_the_same(
     millstream: MillstreamProcess,
     fresh_name: str,
 ) -> None:
-    transcripts = []
-    for broker in (apache_kafka, millstream):
-        with Talk(broker, fresh_name) as talk:
-            conversation(talk)
-            transcripts.append(talk.lines)
-    assert transcripts[1] == transcripts[0]
+    theirs, ours = both_transcripts(conversation, (apache_kafka, millstream), fresh_name)
+    assert ours == theirs
 
 
 def test_kafkas_own_reader_reads_what_consumer_groups_store(

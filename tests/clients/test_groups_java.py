@@ -60,7 +60,7 @@ def group(broker: RunningBroker, written: str) -> Iterator[tuple[str, Member]]:
     name = f"group-of-{written}"
     with Member(CONFLUENT, broker.bootstrap_servers, name, [written]) as member:
         share([member], [(written, partition) for partition in range(3)])
-        wait_until(lambda: len(member.reads) == 15, "all records", within_s=20)
+        wait_until(lambda: len(member.reads) == 15, "all records")
         wait_until(lambda: lags(broker, name) == ["0", "0", "0"], "their commit", within_s=60)
         yield name, member
 
@@ -136,7 +136,7 @@ def test_an_empty_group_is_deleted_with_its_offsets(
     )
     assert name not in groups(broker, "--list").split()
     with Member(CONFLUENT, broker.bootstrap_servers, name, [written]) as back:
-        wait_until(lambda: len(back.reads) == 15, "everything anew", within_s=20)
+        wait_until(lambda: len(back.reads) == 15, "everything anew")
 
 
 def test_a_group_that_does_not_exist_is_not_described(broker: RunningBroker, fresh_name: str) -> None:

@@ -309,7 +309,7 @@ DIFFERENT_ON_PURPOSE = {
 
 def prepared(port: int) -> RawClient:
     """A connection to a broker that has the topic and its ten records."""
-    client = RawClient("127.0.0.1", port, timeout_s=20)
+    client = RawClient("127.0.0.1", port, timeout_s=60)
     for topic, partitions in ((OTHER_TOPIC, 1), (TOPIC, 2)):
         client.call(CreateTopicsRequest(topics=[new_topic(topic, partitions)], timeout_ms=10_000), 7)
         for partition in range(partitions):
@@ -356,7 +356,7 @@ def test_both_brokers_answer_alike(both: dict[str, RawClient], question: tuple[A
             answers[name] = essence(client.call(request, version))
         except ConnectionError:
             answers[name] = "cut off"
-            both[name] = RawClient(*client.address, timeout_s=20)
+            both[name] = RawClient(*client.address, timeout_s=60)
             client.close()
     assert answers["millstream"] == answers["apache-kafka"]
 

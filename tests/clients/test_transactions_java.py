@@ -55,7 +55,7 @@ def test_transactions_are_listed_and_described(broker: RunningBroker, topic: str
     assert writing["ProducerId"] == listed["ProducerId"]
     assert writing["CurrentTransactionStartOffset"] == "0"
     made.abort_transaction(PATIENCE_S)
-    wait_until(lambda: row_of(broker, topic, "list")["TransactionState"] == "CompleteAbort", "the end", within_s=30)
+    wait_until(lambda: row_of(broker, topic, "list")["TransactionState"] == "CompleteAbort", "the end")
     (written,) = transactions(broker, "describe-producers", "--topic", topic, "--partition", "0")
     assert written["CurrentTransactionStartOffset"] == "None"
 

@@ -184,10 +184,21 @@ def test_a_transaction_s_offsets_count_once_it_commits(scene: Scene) -> None:
     assert scene.fetch(stable=True) == (5, ErrorCode.NONE)
 
 
-def test_a_transaction_that_aborts_leaves_no_trace(scene: Scene) -> None:
+def test_a_transaction_that_aborts_leaves_an_empty_group(scene: Scene) -> None:
     scene.txn_commit(5)
     scene.end_transaction(commit=False)
     assert scene.fetch(stable=True) == (-1, ErrorCode.NONE)
+    left = scene.machine.group("g")
+    assert left is not None
+    assert left.state_name(scene.now_ms) == "Empty"
+
+
+def test_a_group_outlives_its_offsets_until_it_is_deleted_or_expires(scene: Scene) -> None:
+    scene.commit(1)
+    scene.delete()
+    assert scene.machine.group("g") is not None
+    assert scene.replayed().group("g") is not None
+    scene.run_expiry()
     assert scene.machine.group("g") is None
 
 

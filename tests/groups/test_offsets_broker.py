@@ -167,6 +167,13 @@ def test_the_first_who_asks_for_a_coordinator_gets_one() -> None:
             assert {key: found[key].value for key in configs} == configs
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_before_many_keys_a_success_has_the_name_of_its_code(client: RawClient, version: int) -> None:
+    """Apache Kafka says so."""
+    answer = client.call(FindCoordinatorRequest(key="g", key_type=GROUP_KEY), version)
+    assert (answer.error_code, answer.error_message) == (0, "NONE")
+
+
 def test_share_groups_and_unknown_kinds_are_refused(client: RawClient) -> None:
     for key_type, version, error in (
         (SHARE_KEY, 6, ErrorCode.COORDINATOR_NOT_AVAILABLE),

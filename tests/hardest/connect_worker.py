@@ -64,7 +64,7 @@ class ConnectWorker:
     def start(self) -> None:
         self.process.start()
 
-    def ready(self, *, within_s: float = 90) -> None:
+    def ready(self, *, within_s: float = 120) -> None:
         """Wait until it has joined its group and answers."""
         wait_until(self._answers, f"{self.name} to be ready", within_s=within_s, every_s=0.1)
 
@@ -84,7 +84,7 @@ class ConnectWorker:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"},
         )
-        with _OPENER.open(request, timeout=30) as answer:
+        with _OPENER.open(request, timeout=60) as answer:
             text = answer.read()
         return json.loads(text) if text else None
 
@@ -110,7 +110,7 @@ class ConnectWorker:
             return "UNKNOWN", []
         return said["connector"]["state"], [task["state"] for task in said["tasks"]]
 
-    def runs(self, connector: str, *, within_s: float = 60) -> None:
+    def runs(self, connector: str, *, within_s: float = 120) -> None:
         """Wait until the connector and its task run."""
         try:
             wait_until(

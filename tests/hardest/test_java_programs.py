@@ -88,8 +88,15 @@ def test_the_perf_tool_consumes_in_a_group(broker: RunningBroker, fresh_name: st
 def test_transactional_copiers_copy_each_record_once(own_broker: RunningBroker, tmp_path: Path) -> None:
     """Two copiers in one group, with aborts thrown in; one is killed and comes back, and so does the broker."""
     create_topics(own_broker, "input", "output", partitions=2)
-    values = [str(number) for number in range(COPIED)]
-    write(own_broker, "input", values)
+    values: list[str] = []
+
+    def feed(count: int) -> int:
+        more = [str(number) for number in range(len(values), len(values) + count)]
+        write(own_broker, "input", more)
+        values.extend(more)
+        return count
+
+    feed(COPIED)
     command = java_command("org.apache.kafka.tools.TransactionalMessageCopier")
     place = ("--broker-list", own_broker.bootstrap_servers, "--input-topic", "input", "--output-topic", "output")
     how = ("--consumer-group", "copiers", "--transaction-size", "25", "--enable-random-aborts", "--group-mode")
@@ -111,15 +118,15 @@ def test_transactional_copiers_copy_each_record_once(own_broker: RunningBroker, 
         def copied_all() -> bool:
             for process, said in copiers:
                 assert process.poll() in (None, 0), said.read_text()[-3000:]
-            return copied() >= COPIED
+            return copied() >= len(values)
 
         copiers = [start("first"), start("second")]
-        in_the_middle(own_broker, "output", 2, before=0, of=COPIED)
+        in_the_middle(own_broker, "output", 2, before=0, of=COPIED, feed=feed)
         copiers.pop()[0].kill()
         own_broker.kill()
         own_broker.start()
         copiers.append(start("second"))
-        wait_until(copied_all, "all copies", within_s=120, every_s=0.2)
+        wait_until(copied_all, "all copies", within_s=240, every_s=0.2)
         assert values_of(own_broker, "output", 2) == sorted(values)
 
 

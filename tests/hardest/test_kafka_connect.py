@@ -35,11 +35,12 @@ class Files:
         self.sink = directory / "sink.txt"
         self.lines: list[str] = []
 
-    def append(self, count: int) -> None:
+    def append(self, count: int) -> int:
         more = [f"line {number}" for number in range(len(self.lines), len(self.lines) + count)]
         with self.source.open("a") as file:
             file.writelines(f"{line}\n" for line in more)
         self.lines += more
+        return count
 
     def arrived(self) -> set[str]:
         return set(self.sink.read_text().splitlines()) if self.sink.exists() else set()
@@ -47,7 +48,7 @@ class Files:
 
 def all_arrives(broker: RunningBroker, files: Files, worker: ConnectWorker) -> None:
     try:
-        wait_until(lambda: files.arrived() == set(files.lines), "all lines in the sink", within_s=90, every_s=0.1)
+        wait_until(lambda: files.arrived() == set(files.lines), "all lines in the sink", within_s=180, every_s=0.1)
     except TimeoutError as late:
         raise AssertionError(
             f"{late}: {len(files.arrived())} of {len(files.lines)}\n{worker.process.said()[-6000:]}"
@@ -94,7 +95,7 @@ def test_lines_flow_from_file_to_file_exactly_once_into_the_topic(own_broker: Ru
         two.ready()
         before = stable_ends(own_broker, "lines", 1)
         files.append(MANY)
-        in_the_middle(own_broker, "lines", 1, before=before, of=MANY)
+        in_the_middle(own_broker, "lines", 1, before=before, of=MANY, feed=files.append)
         one.process.kill()
         for connector in ("source", "sink"):
             two.runs(connector)
@@ -102,7 +103,7 @@ def test_lines_flow_from_file_to_file_exactly_once_into_the_topic(own_broker: Ru
 
         before = stable_ends(own_broker, "lines", 1)
         files.append(MANY)
-        in_the_middle(own_broker, "lines", 1, before=before, of=MANY)
+        in_the_middle(own_broker, "lines", 1, before=before, of=MANY, feed=files.append)
         own_broker.kill()
         own_broker.start()
         files.append(100)

@@ -36,7 +36,7 @@ def word_count(broker: RunningBroker, directory: Path) -> JavaProcess:
     )
 
 
-def some_lines(seed: int, count: int = 400) -> list[str]:
+def some_lines(seed: int, count: int) -> list[str]:
     dice = random.Random(seed)
     return [" ".join(dice.choices(WORDS, k=dice.randint(1, 6))) for _ in range(count)]
 
@@ -63,7 +63,7 @@ def assert_counted_exactly_once(broker: RunningBroker, application: JavaProcess,
         return sum(map(len, counts_seen(broker).values())) >= expected.total()
 
     try:
-        wait_until(complete, "all words to be counted", within_s=90, every_s=0.2)
+        wait_until(complete, "all words to be counted", within_s=180, every_s=0.2)
     except TimeoutError as late:
         raise AssertionError(f"{late}: {counts_seen(broker)}\n{application.said()[-6000:]}") from late
     assert counts_seen(broker) == {word: list(range(1, count + 1)) for word, count in expected.items()}
@@ -71,27 +71,32 @@ def assert_counted_exactly_once(broker: RunningBroker, application: JavaProcess,
 
 def test_words_are_counted_exactly_once_whatever_is_killed(own_broker: RunningBroker, tmp_path: Path) -> None:
     create_topics(own_broker, "lines", "counts", partitions=PARTITIONS)
-    lines = some_lines(1, count=1500)
-    write(own_broker, "lines", lines)
+    lines: list[str] = []
+
+    def say(count: int) -> int:
+        """So many lines more; how many words those are."""
+        more = some_lines(len(lines), count)
+        write(own_broker, "lines", more)
+        lines.extend(more)
+        return words_in(more).total()
+
+    words = say(1500)
     with word_count(own_broker, tmp_path) as application:
         application.start()
-        in_the_middle(own_broker, "counts", PARTITIONS, before=0, of=words_in(lines).total())
+        in_the_middle(own_broker, "counts", PARTITIONS, before=0, of=words, feed=lambda words: say(words // 3))
         application.kill()
-        lines += (more := some_lines(2))
-        write(own_broker, "lines", more)
+        say(400)
         application.start()
         assert_counted_exactly_once(own_broker, application, lines)
 
         before = stable_ends(own_broker, "counts", PARTITIONS)
-        lines += (more := some_lines(3, count=1000))
-        write(own_broker, "lines", more)
-        in_the_middle(own_broker, "counts", PARTITIONS, before=before, of=words_in(more).total())
+        words = say(1000)
+        in_the_middle(own_broker, "counts", PARTITIONS, before=before, of=words, feed=lambda words: say(words // 3))
         own_broker.kill()
         own_broker.start()
         assert_counted_exactly_once(own_broker, application, lines)
 
-        lines += (more := some_lines(4, count=50))
-        write(own_broker, "lines", more)
+        say(50)
         assert application.stop() in (0, 143)
         application.start()
         assert_counted_exactly_once(own_broker, application, lines)

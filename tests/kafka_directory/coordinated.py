@@ -59,7 +59,7 @@ def heard(ask: Callable[[], Any], code_of: Callable[[Any], int] = lambda answer:
         answer = ask()
         return None if code_of(answer) in PASSING else answer
 
-    answer = wait_until(answered, "an answer", within_s=30, every_s=0.05)
+    answer = wait_until(answered, "an answer", every_s=0.05)
     assert code_of(answer) == ErrorCode.NONE, f"{ErrorCode(code_of(answer)).name}: {answer}"
     return answer
 
@@ -180,7 +180,7 @@ class NewMember:
         self.epoch = 0
         heard(lambda: self._beat(client, rebalance_timeout_ms=600_000, topic_partitions=[], **self._subscription))
         # A pattern is looked up besides, and its topics come with a later heartbeat.
-        wait_until(lambda: self.heartbeat(client) or self.owned, "an assignment", within_s=30)
+        wait_until(lambda: self.heartbeat(client) or self.owned, "an assignment")
         self.heartbeat(client)
 
     def heartbeat(self, client: RawClient) -> None:

@@ -89,7 +89,7 @@ def _ends(consumer: Consumer, partition: int) -> tuple[int, int] | None:
 
 
 def _read_partition(consumer: Consumer, partition: int) -> list[Record]:
-    low, high = wait_until(lambda: _ends(consumer, partition), "the partition's leader", within_s=30, every_s=0.1)
+    low, high = wait_until(lambda: _ends(consumer, partition), "the partition's leader", every_s=0.1)
     consumer.assign([TopicPartition(TOPIC, partition, low)])
     records: list[Record] = []
     while not records or records[-1][0] < high - 1:

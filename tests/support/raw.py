@@ -48,7 +48,7 @@ def frame(message: Any, version: int, correlation_id: int, client_id: str = "raw
 class RawClient:
     """One connection."""
 
-    def __init__(self, host: str, port: int, *, timeout_s: float = 30) -> None:
+    def __init__(self, host: str, port: int, *, timeout_s: float = 60) -> None:
         self.address = (host, port)
         self.socket = socket.create_connection(self.address, timeout=timeout_s)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -57,7 +57,7 @@ class RawClient:
         self._waiting: deque[tuple[int, type, int]] = deque()
 
     @classmethod
-    def of(cls, broker: RunningBroker, *, timeout_s: float = 30) -> Self:
+    def of(cls, broker: RunningBroker, *, timeout_s: float = 60) -> Self:
         return cls("127.0.0.1", broker.port, timeout_s=timeout_s)
 
     def send_bytes(self, data: bytes | bytearray | memoryview) -> None:
@@ -106,7 +106,7 @@ class RawClient:
         self.send(message, version)
         return self.receive()
 
-    def hung_up(self, within_s: float = 10) -> bool:
+    def hung_up(self, within_s: float = 30) -> bool:
         """Whether the broker closes the connection in time, whatever else it says before."""
         self.socket.settimeout(within_s)
         try:

@@ -12,9 +12,13 @@ from tests.support.raw import RawClient
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from tests.support.running import RunningBroker
+
+
+# Each feeding doubles what there is to do.
+FEEDINGS_MAX = 8
 
 
 class Seen(NamedTuple):
@@ -57,15 +61,29 @@ def stable_ends(broker: RunningBroker, topic: str, partitions: int) -> int:
         return sum(partition.offset for partition in client.call(request, 7).topics[0].partitions)
 
 
-def in_the_middle(broker: RunningBroker, topic: str, partitions: int, *, before: int, of: int) -> None:
-    """Wait until records are committed again after `before`; of the `of` that are to come some must still be missing.
+def in_the_middle(
+    broker: RunningBroker, topic: str, partitions: int, *, before: int, of: int, feed: Callable[[int], int]
+) -> None:
+    """Wait until records are committed again after `before`, while some of the `of` that are to come are missing.
 
-    Whoever is killed next would otherwise not be disturbed in anything.
+    Whoever is killed next would otherwise not be disturbed in anything. Where a machine was so quick that nothing is
+    missing, it is given more to do: `feed(n)` writes what will become about n records, and says how many it will be.
     """
-    done = wait_until(
-        lambda: max(stable_ends(broker, topic, partitions) - before, 0), f"commits to {topic}", within_s=90
-    )
-    assert done < of, "too late: the test wants to kill in the middle"
+    done = 0
+    for _ in range(FEEDINGS_MAX):
+        done = _commits_beyond(broker, topic, partitions, before=before, done=done)
+        if done < of:
+            return
+        of += feed(of)
+    raise AssertionError(f"{topic} is always complete before anybody can look, at last with {of} records")
+
+
+def _commits_beyond(broker: RunningBroker, topic: str, partitions: int, *, before: int, done: int) -> int:
+    def more() -> int:
+        found = stable_ends(broker, topic, partitions) - before
+        return found if found > done else 0
+
+    return wait_until(more, f"commits to {topic}", within_s=120)
 
 
 def read_committed(broker: RunningBroker, topic: str, partitions: int) -> list[Seen]:

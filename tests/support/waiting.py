@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def wait_until(condition: Callable[[], T], what: str, *, within_s: float = 10.0, every_s: float = 0.01) -> T:
+def wait_until(condition: Callable[[], T], what: str, *, within_s: float = 60.0, every_s: float = 0.01) -> T:
     """The condition's first truthy value; TimeoutError with `what` when the deadline passes."""
     deadline = time.monotonic() + within_s
     while True:

@@ -8,8 +8,6 @@ transport's to wait for: it is given a small piece to write, and calls `resume_w
 
 from __future__ import annotations
 
-import os
-import sys
 from collections import deque
 from typing import TYPE_CHECKING
 
@@ -20,8 +18,6 @@ if TYPE_CHECKING:
 
     from millstream.protocol.varint import Buffer
 
-# Elsewhere a partial `sendfile` is told in other ways.
-_HAS_SENDFILE = sys.platform == "linux"
 _BRIDGE_BYTES = 64 * 1024
 
 
@@ -39,7 +35,7 @@ class Sender:
         self._unsent_bytes_max = unsent_bytes_max
         self._pieces: deque[Buffer | Stretch] = deque()
         socket = transport.get_extra_info("socket")
-        is_plain = _HAS_SENDFILE and socket is not None and transport.get_extra_info("sslcontext") is None
+        is_plain = socket is not None and transport.get_extra_info("sslcontext") is None
         self._socket: int | None = socket.fileno() if is_plain else None
         transport.set_write_buffer_limits(high=unsent_bytes_max)
 
@@ -86,7 +82,7 @@ class Sender:
 
     def _send_file(self, socket: int, stretch: Stretch) -> None:
         try:
-            sent = os.sendfile(socket, stretch.descriptor.number, stretch.position, stretch.length)
+            sent = stretch.descriptor.send(socket, stretch.position, stretch.length)
         except BlockingIOError:
             self._transport.write(_read(stretch, _BRIDGE_BYTES))
             return
@@ -100,7 +96,7 @@ class Sender:
 
 
 def _read(stretch: Stretch, length: int) -> bytes:
-    data = os.pread(stretch.descriptor.number, min(length, stretch.length), stretch.position)
+    data = stretch.descriptor.read(stretch.position, min(length, stretch.length))
     if not data:
         raise FileEndedEarly("a log's file became shorter while it was sent")
     stretch.advance(len(data))

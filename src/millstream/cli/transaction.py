@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GROUP = Group("transaction", "Transactions: list, describe, abort.")
 GROUPS = {"transaction": GROUP}
+OPEN_STATES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 HANGING_COLUMNS = ("topic", "partition", "producer_id", "producer_epoch", "start_offset", "silent_s")
 
 
@@ -41,7 +42,8 @@ def list_(client: SyncClient, *, state: list[str], open_for: str | None, pattern
     """List transactional ids."""
     found = client.run(
         list_transactions,
-        states=state,
+        # A broker also counts the time of transactions that have ended.
+        states=state or (OPEN_STATES if open_for is not None else ()),
         running_longer_than_ms=-1 if open_for is None else parse_duration_ms(open_for),
         pattern=pattern,
     )

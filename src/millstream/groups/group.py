@@ -3,9 +3,9 @@
 Offsets are committed, fetched, deleted and expired by the same code for all kinds of group (`groups/offsets`): this is
 what that code asks. ListGroups and DeleteGroups ask it too.
 
-Kafka keeps an empty classic group for whoever commits offsets without ever joining. Here such a *simple group* is not
-stored: it is there as long as it has offsets (`GroupMachine.group` makes a `SimpleGroup` on the fly), so a replay,
-which may see compacted records only, cannot disagree with a coordinator that never restarted.
+Kafka keeps an empty classic group for whoever commits offsets without ever joining: a *simple group*. It is not in the
+log itself. It comes with the first offset, and goes when somebody deletes the group or its last offset expires; that
+its offsets were deleted, or their topics, is not enough. `GroupMachine.group` makes a `SimpleGroup` of it on the fly.
 """
 
 from __future__ import annotations

@@ -61,6 +61,8 @@ class GroupMachine:
         self._plain: tuple[Settings, Settings] | None = None
         # Groups that have, or had, members. Those that only have offsets are found by `group`, too.
         self.groups: dict[str, Group] = {}
+        # Groups that offsets were committed for: they stay until they are deleted or expire, as in Kafka.
+        self.simple_groups: dict[str, None] = {}
         self.offsets = CommittedOffsets()
         # Consumer groups share what was found out about topics; none of it is stored.
         self.topic_hashes: TopicHashes = {}
@@ -97,14 +99,20 @@ class GroupMachine:
     def group(self, group_id: str) -> Group | None:
         """The group, also one that has nothing but offsets."""
         known = self.groups.get(group_id)
-        if known is None and self.offsets.knows(group_id):
+        if known is None and group_id in self.simple_groups:
             return SimpleGroup(group_id)
         return known
+
+    def forget_group(self, group_id: str) -> None:
+        """Its tombstone was written."""
+        self.groups.pop(group_id, None)
+        if not self.offsets.knows(group_id):
+            self.simple_groups.pop(group_id, None)
 
     def all_groups(self) -> Iterator[Group]:
         """Every group once: those with members or a past first, then those that only have offsets."""
         yield from self.groups.values()
-        for group_id in self.offsets.group_ids():
+        for group_id in self.simple_groups:
             if group_id not in self.groups:
                 yield SimpleGroup(group_id)
 
@@ -115,6 +123,8 @@ class GroupMachine:
         kind = type(key)
         if kind is OffsetCommitKey:
             self.offsets.apply(key, value, transaction=transaction, offset=offset)
+            if value is not None:
+                self.simple_groups[key.group] = None
             return
         apply = _APPLY.get(kind)
         # Records of other releases' groups (streams, share) are left alone, as is the offset of a broker before 0.9.

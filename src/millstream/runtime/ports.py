@@ -37,10 +37,13 @@ class Random(Protocol):
 
 
 class Descriptor(Protocol):
-    """The operating system's number of an open file. Whoever holds this may use it, also when the file was closed."""
+    """An open file as the operating system knows it. Whoever holds this may use it, also when the file was closed."""
 
-    @property
-    def number(self) -> int: ...
+    def send(self, socket: int, position: int, length: int) -> int:
+        """Send a stretch to a socket without a copy: how much it took. BlockingIOError if that is nothing now."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`."""
 
 
 class File(Protocol):

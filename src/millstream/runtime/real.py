@@ -62,6 +62,12 @@ class RealDescriptor:
     def __del__(self, close: Callable[[int], None] = os.close) -> None:
         close(self.number)
 
+    def send(self, socket: int, position: int, length: int) -> int:
+        return os.sendfile(socket, self.number, position, length)
+
+    def read(self, position: int, length: int) -> bytes:
+        return os.pread(self.number, length, position)
+
 
 class RealFile:
     """A file descriptor with explicit positions."""
@@ -114,7 +120,8 @@ class RealFile:
         return memoryview(mmap.mmap(self._fd, size, access=mmap.ACCESS_READ))
 
     def descriptor(self) -> RealDescriptor | None:
-        return self._descriptor
+        # Elsewhere than on Linux a partial `sendfile` is told in other ways.
+        return self._descriptor if sys.platform == "linux" else None
 
 
 class RealDisk:

@@ -169,6 +169,9 @@ class Settings:
         main = setting.name if setting.scope is Scope.BROKER else names[0] if names else ""
         while chain and chain[0].name != main:
             del chain[0]
+        if setting.scope is Scope.GROUP and not names:
+            # No broker's setting stands behind it: its own default does.
+            chain.append(_link(setting, setting.render(setting.default), ConfigSource.DEFAULT_CONFIG))
         if setting.scope is not Scope.BROKER and setting.scope is self.scope and setting.name in self.overrides:
             chain.insert(0, _link(setting, self.overrides[setting.name], _SOURCE_OF_SCOPE[setting.scope]))
         return tuple(chain)

@@ -53,9 +53,8 @@ class Filters(NamedTuple):
             return False
         if self.producer_ids and transaction.producer_id not in self.producer_ids:
             return False
-        if self.running_longer_than_ms >= 0 and not (
-            transaction.start_ms >= 0 and now_ms - transaction.start_ms > self.running_longer_than_ms
-        ):
+        # Kafka's arithmetic: an id that never had a transaction began at -1, which is long ago.
+        if self.running_longer_than_ms >= 0 and now_ms - transaction.start_ms <= self.running_longer_than_ms:
             return False
         return self.matches is None or bool(self.matches(transaction.transactional_id))
 

@@ -281,6 +281,7 @@ def describe_configs(talk: Talk) -> None:
             if entry["name"] == "min.insync.replicas":
                 del entry["config_source"]
     describe("with synonyms", TOPIC, talk.name("t"), ["cleanup.policy", "segment.bytes", "max.message.bytes", "nope"])
+    describe("a group", GROUP, "nope", ["share.auto.offset.reset", "consumer.session.timeout.ms", "nope"])
     describe("some of a broker", BROKER, "1", ["num.partitions", "log.retention.ms", "ssl.key.password", "nope"])
     for kind, name in (
         (BROKER, "2"),

@@ -67,10 +67,10 @@ class Talk:
             ready = found.error_code == 0 and all(each.error_code == 0 for each in found.partitions)
             return found if ready else None
 
-        return wait_until(led, f"topic {name} to be led", within_s=30).topic_id
+        return wait_until(led, f"topic {name} to be led").topic_id
 
     def until(self, condition: Any, what: str) -> Any:
-        return wait_until(condition, what, within_s=30, every_s=0.05)
+        return wait_until(condition, what, every_s=0.05)
 
     def _plain(self, value: Any, field: str = "") -> Any:
         if isinstance(value, msgspec.Struct):

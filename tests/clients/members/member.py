@@ -124,7 +124,7 @@ class Member:
         return f"<{self.program.name}: owns {sorted(self.partitions)}, read {len(self.reads)}>"
 
 
-def share(members: Iterable[Member], everything: Iterable[Place], *, within_s: float = 40, **how: Any) -> None:
+def share(members: Iterable[Member], everything: Iterable[Place], *, within_s: float = 90, **how: Any) -> None:
     """Wait until these members own all of that between them, each partition once."""
     members = list(members)
     wanted = sorted(everything)

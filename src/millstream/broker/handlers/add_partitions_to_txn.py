@@ -6,11 +6,13 @@ needs CLUSTER_ACTION: who sends it is told by what they may do, not by what the 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from millstream.broker.dispatch import Context, handles
+from millstream.broker.dispatch import Context, Deferred, handles
 from millstream.broker.gathering import gather
 from millstream.broker.transaction_codes import fenced_since
+from millstream.metadata.names import INTERNAL_TOPICS
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.add_partitions_to_txn import (
     AddPartitionsToTxnPartitionResult,
@@ -24,9 +26,10 @@ from millstream.security.operations import needs_of
 from millstream.transactions.participants import decide_add_partitions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from millstream.broker.dispatch import Deferred
+    from millstream.metadata.image import MetadataImage
+    from millstream.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnTransaction
 
 _WRITE_TRANSACTION, _WRITE_TOPIC, _CLUSTER_ACTION = needs_of(AddPartitionsToTxnRequest)
 FROM_BROKERS_SINCE = 4
@@ -55,18 +58,9 @@ def _from_producer(request: AddPartitionsToTxnRequest, ctx: Context) -> AddParti
 
     if not _WRITE_TRANSACTION.granted(ctx.allows, transactional_id):
         return refused(_WRITE_TRANSACTION.refusal)
-    codes = {}
-    for topic in topics:
-        known = ctx.broker.image.topics.by_name.get(topic.name)
-        allowed = _WRITE_TOPIC.granted(ctx.allows, topic.name)
-        for index in topic.partitions:
-            if not allowed:
-                codes[topic.name, index] = _WRITE_TOPIC.refusal
-            elif known is None or index not in known.partitions:
-                codes[topic.name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    codes = _unusable(topics, ctx.broker.image, partial(_may_write, ctx))
     if codes:
-        # All or none: those that could have been added are told so.
-        return _told(topics, dict.fromkeys(_places(topics), ErrorCode.OPERATION_NOT_ATTEMPTED) | codes)
+        return _told(topics, codes)
     return ctx.broker.transactions.submit(
         transactional_id,
         lambda machine, _, now_ms: decide_add_partitions(
@@ -83,6 +77,11 @@ def _from_producer(request: AddPartitionsToTxnRequest, ctx: Context) -> AddParti
     )
 
 
+def _may_write(ctx: Context, topic: str) -> bool:
+    # Offsets become part of a transaction through AddOffsetsToTxn; no producer writes to Kafka's own topics.
+    return topic not in INTERNAL_TOPICS and _WRITE_TOPIC.granted(ctx.allows, topic)
+
+
 def _told(
     topics: list[AddPartitionsToTxnTopic], codes: Mapping[tuple[str, int], ErrorCode]
 ) -> AddPartitionsToTxnResponse:
@@ -94,16 +93,7 @@ def _told(
 
 def _from_broker(request: AddPartitionsToTxnRequest, ctx: Context) -> AddPartitionsToTxnResponse | Deferred:
     transactions = request.transactions
-    asked = [
-        ctx.broker.transactions.take_part(
-            transaction.transactional_id,
-            transaction.producer_id,
-            transaction.producer_epoch,
-            _places(transaction.topics),
-            add=not transaction.verify_only,
-        )
-        for transaction in transactions
-    ]
+    asked = [_asked_by_broker(transaction, ctx) for transaction in transactions]
 
     def combine(answers: list[dict[tuple[str, int], ErrorCode]]) -> AddPartitionsToTxnResponse:
         results = zip(transactions, answers, strict=True)
@@ -119,7 +109,43 @@ def _from_broker(request: AddPartitionsToTxnRequest, ctx: Context) -> AddPartiti
     return gather(asked, combine)  # type: ignore[no-any-return]
 
 
+def _asked_by_broker(transaction: AddPartitionsToTxnTransaction, ctx: Context) -> Deferred:
+    codes = _unusable(transaction.topics, ctx.broker.image, _anybody)
+    if codes:
+        refused = Deferred()
+        refused.finish(codes)
+        return refused
+    return ctx.broker.transactions.take_part(
+        transaction.transactional_id,
+        transaction.producer_id,
+        transaction.producer_epoch,
+        _places(transaction.topics),
+        add=not transaction.verify_only,
+    )
+
+
+def _anybody(_topic: str) -> bool:
+    """Brokers write where their clients may; they have asked before."""
+    return True
+
+
 # --- both
+
+
+def _unusable(
+    topics: list[AddPartitionsToTxnTopic], image: MetadataImage, may_write: Callable[[str], bool]
+) -> dict[tuple[str, int], ErrorCode]:
+    """Why partitions cannot be added; empty if all can. All or none: those that could have been are told so."""
+    codes = {}
+    for topic in topics:
+        known = image.topics.by_name.get(topic.name)
+        allowed = may_write(topic.name)
+        for index in topic.partitions:
+            if not allowed:
+                codes[topic.name, index] = _WRITE_TOPIC.refusal
+            elif known is None or index not in known.partitions:
+                codes[topic.name, index] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return dict.fromkeys(_places(topics), ErrorCode.OPERATION_NOT_ATTEMPTED) | codes if codes else {}
 
 
 def _places(topics: list[AddPartitionsToTxnTopic]) -> list[tuple[str, int]]:

@@ -63,7 +63,8 @@ def _answer(keys: list[str], key_type: int, ctx: Context) -> FindCoordinatorResp
     (only,) = found
     return FindCoordinatorResponse(
         error_code=only.error_code,
-        error_message=only.error_message,
+        # Before many keys could be asked for, Kafka told the name of its error code where nothing was wrong.
+        error_message=only.error_message if only.error_code else ErrorCode.NONE.name,
         node_id=only.node_id,
         host=only.host,
         port=only.port,

@@ -42,6 +42,9 @@ def txn_offset_commit(
     commit = TxnOffsetCommit(request, ctx.version, ctx.broker.image, partial(_READ_TOPIC.granted, ctx.allows))
     if commit.is_void:
         return commit.response
+    if not request.group_id:
+        # Said before the transaction hears of it; a plain commit may leave the group's name empty, for old clients.
+        return commit.refuse(ErrorCode.INVALID_GROUP_ID)
     if OFFSETS_TOPIC not in ctx.broker.image.topics.by_name:
         return _create_and_commit(commit, request, ctx)
     asked = _participation(request, ctx)

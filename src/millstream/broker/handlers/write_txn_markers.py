@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.dispatch import Context, Deferred, handles
 from millstream.broker.transaction_markers import Marker, Written, write_marker
-from millstream.protocol.errors import BrokerError, CoordinatorLoading, CoordinatorNotAvailable, ErrorCode
+from millstream.protocol.errors import (
+    BrokerError,
+    CoordinatorLoading,
+    CoordinatorNotAvailable,
+    ErrorCode,
+    NotCoordinator,
+)
 from millstream.protocol.messages.write_txn_markers import (
     WritableTxnMarkerPartitionResult,
     WritableTxnMarkerResult,
@@ -76,7 +82,7 @@ def _write(
                 marker.transaction_version,
             ),
         )
-    except (CoordinatorLoading, CoordinatorNotAvailable):
+    except (CoordinatorLoading, CoordinatorNotAvailable, NotCoordinator):
         # The coordinator that asks knows the leader's errors only, and tries again after this one.
         result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
     except BrokerError as refusal:

@@ -6,7 +6,8 @@ members at once.
 A static member (KIP-345) is known by its instance id: coming without a member id it takes the place of its former self,
 who is fenced, and if the group is Stable and would not choose another protocol, it does so without a rebalance.
 
-A request of somebody without an id creates the group, and the log hears of it, whatever becomes of the request.
+A request of somebody without an id creates the group, and the log hears of it, whatever becomes of the request; unless
+offsets were committed for the group before: then there is one already.
 """
 
 from __future__ import annotations
@@ -99,7 +100,8 @@ class _Join:
         answer = self._enter()
         if emptied is not None:
             self.step.records += emptied.tombstones()
-        self.step.records.append(group.founding_record())
+        if emptied is not None or group.id not in self.machine.simple_groups:
+            self.step.records.append(group.founding_record())
 
         def forget(_: ErrorCode) -> Decision[Any]:
             # Nobody but this request knows of the group, and the request is refused by the shard.

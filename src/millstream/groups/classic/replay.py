@@ -16,8 +16,8 @@ def apply_group_metadata(machine: GroupMachine, key: GroupMetadataKey, value: Gr
     group = machine.groups.get(key.group)
     if value is None:
         # The tombstone of a classic group says nothing about a group of another kind that took its id.
-        if isinstance(group, ClassicGroup):
-            del machine.groups[key.group]
+        if group is None or isinstance(group, ClassicGroup):
+            machine.forget_group(key.group)
         return
     if isinstance(group, ClassicGroup) and group.has_decided(value):
         group.take_assignments(value)

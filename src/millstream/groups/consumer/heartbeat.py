@@ -91,7 +91,12 @@ def _step(machine: GroupMachine, group_id: str, now_ms: int, *, joins: bool) -> 
         raise GroupNotFound(f"Group {group_id} is not a consumer group.")
     if isinstance(group, ClassicGroup):
         return upgrade(machine, group, now_ms)
-    return Step(machine, ConsumerGroup(group_id), now_ms)
+    step = Step(machine, ConsumerGroup(group_id), now_ms)
+    simple = machine.group(group_id)
+    if simple is not None:
+        # Whoever reads the log may have taken its offsets for a classic group's.
+        step.records += simple.tombstones()
+    return step
 
 
 def _member(step: Step, request: ConsumerGroupHeartbeatRequest) -> ConsumerMember:

@@ -57,7 +57,7 @@ def _apply_epoch(machine: GroupMachine, key: ConsumerGroupMetadataKey, value: An
         group.epoch = value.epoch
         group.metadata_hash = value.metadata_hash
     elif _existing(machine, key.group_id) is not None:
-        del machine.groups[key.group_id]
+        machine.forget_group(key.group_id)
 
 
 def _apply_member(machine: GroupMachine, key: ConsumerGroupMemberMetadataKey, value: Any) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from millstream.groups.offsets.judging import is_longer_than, judge
 from millstream.protocol.errors import ErrorCode, GroupNotFound, IllegalGeneration
 from millstream.protocol.messages.groups.offset_commit import OffsetCommitKey, OffsetCommitValue
 from millstream.protocol.messages.offset_commit import (
@@ -68,21 +69,16 @@ class OffsetCommit:
                 known = image.topics.by_name.get(topic.name)
                 unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             name = topic.name if known is None else known.name
-            # Whether it exists is nobody's business who may not read it; an id tells nothing by itself.
+            # An id tells nothing by itself.
             allowed = (known is None and version >= TOPIC_IDS_SINCE) or may_read(name)
-            partitions = []
-            for partition in topic.partitions:
-                answer = OffsetCommitResponsePartition(partition_index=partition.partition_index)
-                partitions.append(answer)
-                if not allowed:
-                    answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                elif known is None:
-                    answer.error_code = unknown
-                elif partition.partition_index not in known.partitions:
-                    answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                else:
-                    self._accepted.append(_Accepted(answer, name, known.id, partition))
-            topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions))
+            answers = judge(topic.partitions, known, OffsetCommitResponsePartition, allowed=allowed, unknown=unknown)
+            topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=answers))
+            if known is not None:
+                self._accepted += [
+                    _Accepted(answer, name, known.id, partition)
+                    for answer, partition in zip(answers, topic.partitions, strict=True)
+                    if not answer.error_code
+                ]
         self.response = OffsetCommitResponse(topics=topics)
 
     @property
@@ -118,7 +114,7 @@ class OffsetCommit:
         records = []
         for answer, topic, topic_id, partition in self._accepted:
             metadata = partition.committed_metadata or ""
-            if len(metadata) > metadata_max:
+            if is_longer_than(metadata, metadata_max):
                 answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             if check_partition is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from millstream.groups.offsets.judging import judge
 from millstream.groups.offsets.tombstones import TombstoneBatch, tombstone
 from millstream.protocol.errors import ErrorCode, GroupNotFound, InvalidGroupId
 from millstream.protocol.messages.offset_delete import (
@@ -39,18 +40,9 @@ class OffsetDelete:
         topics = []
         for topic in request.topics:
             known = image.topics.by_name.get(topic.name)
-            allowed = may_read(topic.name)
-            partitions = []
-            for partition in topic.partitions:
-                answer = OffsetDeleteResponsePartition(partition_index=partition.partition_index)
-                partitions.append(answer)
-                if not allowed:
-                    answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                elif known is None or partition.partition_index not in known.partitions:
-                    answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                else:
-                    self._accepted.append(_Accepted(answer, topic.name))
-            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=partitions))
+            answers = judge(topic.partitions, known, OffsetDeleteResponsePartition, allowed=may_read(topic.name))
+            topics.append(OffsetDeleteResponseTopic(name=topic.name, partitions=answers))
+            self._accepted += [_Accepted(answer, topic.name) for answer in answers if not answer.error_code]
         self.response = OffsetDeleteResponse(topics=topics)
 
     def decide(self, machine: GroupMachine) -> Decision[OffsetDeleteResponse]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.groups.offsets.commit import VALUE_VERSION
+from millstream.groups.offsets.judging import is_longer_than, judge
 from millstream.protocol.errors import ErrorCode, IllegalGeneration, StaleMemberEpoch
 from millstream.protocol.messages.groups.offset_commit import OffsetCommitKey, OffsetCommitValue
 from millstream.protocol.messages.txn_offset_commit import (
@@ -52,18 +53,13 @@ class TxnOffsetCommit:
         topics = []
         for topic in request.topics:
             known = image.topics.by_name.get(topic.name)
-            allowed = may_read(topic.name)
-            partitions = []
-            for partition in topic.partitions:
-                answer = TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
-                partitions.append(answer)
-                if not allowed:
-                    answer.error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
-                elif known is None or partition.partition_index not in known.partitions:
-                    answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-                else:
-                    self._accepted.append(_Accepted(answer, topic.name, partition))
-            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=partitions))
+            answers = judge(topic.partitions, known, TxnOffsetCommitResponsePartition, allowed=may_read(topic.name))
+            topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=answers))
+            self._accepted += [
+                _Accepted(answer, topic.name, partition)
+                for answer, partition in zip(answers, topic.partitions, strict=True)
+                if not answer.error_code
+            ]
         self.response = TxnOffsetCommitResponse(topics=topics)
 
     @property
@@ -81,28 +77,31 @@ class TxnOffsetCommit:
 
     def decide(self, machine: GroupMachine, now_ms: int) -> Decision[TxnOffsetCommitResponse]:
         """Store what the group allows, as part of the transaction."""
+        try:
+            return self._decide(machine, now_ms)
+        except StaleMemberEpoch as stale:
+            # Producers know generations only.
+            raise IllegalGeneration from stale
+
+    def _decide(self, machine: GroupMachine, now_ms: int) -> Decision[TxnOffsetCommitResponse]:
         request = self._request
         group = machine.group(request.group_id)
         check_partition = None
         if group is not None:
-            try:
-                check_partition = group.check_commit(
-                    request.member_id,
-                    request.group_instance_id,
-                    request.generation_id,
-                    transactional=True,
-                    version=self._version,
-                )
-            except StaleMemberEpoch as stale:
-                # Producers know generations only.
-                raise IllegalGeneration from stale
+            check_partition = group.check_commit(
+                request.member_id,
+                request.group_instance_id,
+                request.generation_id,
+                transactional=True,
+                version=self._version,
+            )
         elif request.generation_id >= 0:
             raise IllegalGeneration
         metadata_max = machine.settings[OFFSET_METADATA_MAX_BYTES]
         records = []
         for answer, topic, partition in self._accepted:
             metadata = partition.committed_metadata or ""
-            if len(metadata) > metadata_max:
+            if is_longer_than(metadata, metadata_max):
                 answer.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
                 continue
             if check_partition is not None:
