@@ -8,7 +8,19 @@ import sys
 
 from _pytest.outcomes import OutcomeException
 
-from bench import columns, exactly_once, feature_costs, footprint, groups, latency, loading, report, spark, throughput
+from bench import (
+    columns,
+    exactly_once,
+    feature_costs,
+    footprint,
+    groups,
+    latency,
+    loading,
+    report,
+    spark,
+    streams,
+    throughput,
+)
 from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM
 from bench.rows import Figures, Verdict, judge
 from bench.session import Session
@@ -22,6 +34,7 @@ ROWS = (
     *groups.ROWS,
     *loading.ROWS,
     *columns.ROWS,
+    *streams.ROWS,
     *spark.ROWS,
     *footprint.ROWS,
 )

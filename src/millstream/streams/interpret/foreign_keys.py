@@ -1,0 +1,164 @@
+"""Foreign-key joins: a subscription for each row of the left table, answered by the right one.
+
+The left side sends "I refer to this foreign key" to where that key lives, through an internal topic. There it is
+remembered, and answered with the row of the right table; when that row changes, all who refer to it are answered again.
+An answer comes back through another internal topic with the value that the left row had when it asked, and counts only
+if the row still has it: otherwise a newer question is under way.
+"""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.streams.interpret.task import Task
+    from millstream.streams.plan.nodes import ForeignKeyJoin
+
+    StreamStep = Callable[[Any, Any, int, Any], None]
+    TableStep = Callable[[Any, Any, Any, int, Any], None]
+    Getter = Callable[[Any], tuple[Any, int] | None]
+
+
+class Instruction(Enum):
+    """What is to become of a subscription, and whether an answer is wanted."""
+
+    DELETE_AND_ANSWER = auto()
+    DELETE = auto()
+    ANSWER_ALWAYS = auto()
+    ANSWER_IF_FOUND = auto()
+
+
+class Subscription(NamedTuple):
+    """A question: the bytes of the row's value stand for Kafka Streams' hash of them."""
+
+    value_bytes: bytes | None
+    instruction: Instruction
+    primary_key: Any
+
+
+class Answer(NamedTuple):
+    """The foreign row for a question."""
+
+    value_bytes: bytes | None
+    foreign_value: Any
+
+
+class ForeignKeys:
+    """One foreign-key join."""
+
+    def __init__(
+        self,
+        task: Task,
+        node: ForeignKeyJoin,
+        extract: Callable[[Any, Any, int], Any],
+        joiner: Callable[[Any, Any, int, Any], Any],
+        primary: Getter,
+        foreign: Getter,
+        result: StreamStep,
+    ) -> None:
+        self._task = task
+        self._left = node.kind == "left"
+        self._extract = extract
+        self._joiner = joiner
+        self._primary = primary
+        self._foreign = foreign
+        self._result = result
+        self._to_value = node.primary_value_serde.serialize
+        self._to_key = node.primary_key_serde.serialize
+        self._to_foreign_key = node.foreign_key_serde.serialize
+        self._subscriptions: dict[bytes, dict[bytes, Subscription]] = {}
+        self._ask_topic = node.part("subscription topic")
+        self._answer_topic = node.part("response topic")
+        task.handlers[self._ask_topic] = self._on_question
+        task.handlers[self._answer_topic] = self._on_answer
+
+    def on_primary(self, key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
+        """A row of the left table has changed."""
+        value_bytes = None if new is None else self._to_value(new)
+
+        def ask(foreign_key: Any, instruction: Instruction) -> None:
+            question = Subscription(value_bytes, instruction, key)
+            self._task.enqueue(self._ask_topic, foreign_key, question, timestamp, headers)
+
+        old_key = None if old is None else self._extract(key, old, timestamp)
+        new_key = None if new is None else self._extract(key, new, timestamp)
+        changed = old_key is not None and (new_key is None or not self._same(old_key, new_key))
+        if self._left:
+            if old is not None or new is not None:
+                if changed:
+                    ask(old_key, Instruction.DELETE)
+                ask(new_key, Instruction.ANSWER_ALWAYS)
+        else:
+            self._ask_inner(ask, new, new_key, old_key, changed=changed)
+
+    def _ask_inner(
+        self,
+        ask: Callable[[Any, Instruction], None],
+        new: Any,
+        new_key: Any,
+        old_key: Any,
+        *,
+        changed: bool,
+    ) -> None:
+        if new is not None and new_key is None:
+            self._task.drop("null foreign key")
+        if new_key is None:
+            if old_key is not None:
+                ask(old_key, Instruction.DELETE_AND_ANSWER)
+        elif changed:
+            ask(old_key, Instruction.DELETE)
+            ask(new_key, Instruction.ANSWER_ALWAYS)
+        else:
+            # Where the foreign key stays and finds nothing, it found nothing before either.
+            ask(new_key, Instruction.ANSWER_IF_FOUND)
+
+    def _same(self, one: Any, other: Any) -> bool:
+        return bool(self._to_foreign_key(one) == self._to_foreign_key(other))
+
+    def _on_question(self, foreign_key: Any, question: Subscription, timestamp: int, headers: Any) -> None:
+        instruction = question.instruction
+        if foreign_key is None:
+            if instruction is not Instruction.ANSWER_ALWAYS:
+                self._task.drop("null foreign key")
+                return
+        else:
+            subscribers = self._subscriptions.setdefault(self._to_foreign_key(foreign_key), {})
+            row_key = self._to_key(question.primary_key)
+            if instruction in (Instruction.DELETE, Instruction.DELETE_AND_ANSWER):
+                subscribers.pop(row_key, None)
+            else:
+                subscribers[row_key] = question
+        row = None if foreign_key is None else self._foreign(foreign_key)
+        time_ms = timestamp if row is None else max(timestamp, row[1])
+        if instruction is Instruction.DELETE_AND_ANSWER:
+            self._answer(question, None, time_ms, headers)
+        elif instruction is Instruction.ANSWER_ALWAYS:
+            self._answer(question, None if row is None else row[0], time_ms, headers)
+        elif instruction is Instruction.ANSWER_IF_FOUND and row is not None:
+            self._answer(question, row[0], time_ms, headers)
+
+    def on_foreign(self, key: Any, new: Any, _old: Any, timestamp: int, headers: Any) -> None:
+        """A row of the right table has changed: all who refer to it hear of it."""
+        if key is None:
+            self._task.drop("null key")
+            return
+        subscribers = self._subscriptions.get(self._to_foreign_key(key), {})
+        for row_key in sorted(subscribers):
+            self._answer(subscribers[row_key], new, timestamp, headers)
+
+    def _answer(self, question: Subscription, foreign_value: Any, timestamp: int, headers: Any) -> None:
+        answer = Answer(question.value_bytes, foreign_value)
+        self._task.enqueue(self._answer_topic, question.primary_key, answer, timestamp, headers)
+
+    def _on_answer(self, key: Any, answer: Answer, timestamp: int, headers: Any) -> None:
+        row = self._primary(key)
+        value = None if row is None else row[0]
+        if (None if value is None else self._to_value(value)) != answer.value_bytes:
+            return
+        joined = None
+        if value is not None and (answer.foreign_value is not None or self._left):
+            joined = self._joiner(key, value, timestamp, answer.foreign_value)
+        self._result(key, joined, timestamp, headers)
