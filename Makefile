@@ -22,7 +22,7 @@ $(INSTALLED): pyproject.toml setup.py constraints.txt $(wildcard src/millstream/
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' --constraint constraints.txt
 	touch $@
 
-demo: setup  ## The broker, a producer and a consumer, in a minute
+demo: setup  ## Orders and payments through Spark pipelines on an embedded broker, in a minute (needs Java 17)
 	$(BIN)/python examples/demo.py
 
 check: lint test-fast  ## Everything that is fast: under five minutes

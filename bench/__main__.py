@@ -18,6 +18,7 @@ from bench import (
     loading,
     report,
     spark,
+    spark_exactly_once,
     streams,
     throughput,
 )
@@ -36,6 +37,7 @@ ROWS = (
     *columns.ROWS,
     *streams.ROWS,
     *spark.ROWS,
+    *spark_exactly_once.ROWS,
     *footprint.ROWS,
 )
 

@@ -1,7 +1,7 @@
 """Topics in Spark against Spark's own connector: the same queries, each in a Spark of its own, on the same broker.
 
 The connector is 4.0.0 in an environment with PySpark 4.0.0, the newest that resolves whole everywhere; ours is the
-PySpark that is installed with us. Each is asked once to be warm before the run that counts.
+PySpark that is installed with us. Each is asked once to be warm before the runs that count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.session import Session
 
 OURS, THEIRS = "millstream", "kafka"
-BATCH = 1_000_000
+BATCH = 2_000_000
 WARM = 200_000
 
 
@@ -43,7 +43,7 @@ def scan(session: Session, name: str) -> Figures:
         for connector in (OURS, THEIRS):
             with _spark(session, broker, connector) as ask:
                 ask("scan", topic=topic)
-                found = ask("scan", topic=topic)
+                found = min((ask("scan", topic=topic) for _ in range(2)), key=lambda each: each["seconds"])
             assert found["records"] == records, f"{connector} saw {found['records']:.0f} of {records} records"
             rates[connector] = records / found["seconds"]
     return _compared(rates)
@@ -51,7 +51,7 @@ def scan(session: Session, name: str) -> Figures:
 
 def copy(session: Session, name: str) -> Figures:
     broker = session.broker(name)
-    records = session.amount(4_000_000, 200_000)
+    records = session.amount(8_000_000, 200_000)
     rates: dict[str, float] = {}
     with contenders.topic(broker, PARTITIONS) as source, contenders.topic(broker, PARTITIONS) as warm:
         arrow.write(broker.bootstrap_servers, source, table_of(records))

@@ -1,89 +1,185 @@
-"""The main job in one minute: a broker, a producer, a consumer, and what happened between them.
+"""The main job: a shop's orders and payments, Spark pipelines on them, and the results as they fill in.
 
-Run it with `make demo`. Everything happens on this machine, in a temporary directory; nothing is left behind.
+Run it with `make demo`; `python examples/demo.py --keep` goes on until Ctrl-C. Everything happens on this machine, in a
+temporary directory: the broker in this process, Spark beside it. The pipelines write exactly once, and at the end the
+sums are compared with what was fed in.
 """
 
 from __future__ import annotations
 
-import json
-import random
+import argparse
+import os
+import sys
 import time
-from collections import Counter
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
+from demo_feed import ORDERS, PAYMENTS, Feed
+from demo_screen import ANOMALIES, BY_CITY, PAID, Results, Screen
+from pyspark.sql import functions as f
 from rich.console import Console
-from rich.table import Table
 
+import millstream.spark
 from millstream import Broker
-from millstream.client.fetch import fetch
-from millstream.client.produce import Producer
-from millstream.client.reading import batches_from, next_offset
-from millstream.client.sync import SyncClient
-from millstream.records.partitioning import partition_for_key
+from millstream.spark.java import NoJava
 
-TOPIC = "orders"
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import StreamingQuery
+
 PARTITIONS = 3
-ORDERS = 30_000
-CITIES = ("Amsterdam", "Berlin", "Cork", "Dresden", "Espoo", "Faro", "Ghent")
-
+FAILED_ATTEMPTS = 3
 console = Console()
 
 
-def feed(client: SyncClient) -> float:
-    """Write the orders, one batch of 500 at a time, each to the partition of its key as Java would choose it."""
-    dice = random.Random(2026)  # demo data
-    by_partition: dict[int, list[tuple[bytes, bytes, tuple[()], int]]] = {index: [] for index in range(PARTITIONS)}
-    now_ms = time.time_ns() // 1_000_000
-    for number in range(ORDERS):
-        city = dice.choice(CITIES)
-        order = {"order": number, "city": city, "euros": dice.randint(5, 500)}
-        key = city.encode()
-        by_partition[partition_for_key(key, PARTITIONS)].append((key, json.dumps(order).encode(), (), now_ms))
-    producer = Producer(client.client)
-    started = time.perf_counter()
-    for index, records in by_partition.items():
-        for at in range(0, len(records), 500):
-            client.run(lambda _, index=index, part=records[at : at + 500]: producer.send(TOPIC, index, part))
-    return time.perf_counter() - started
+def read(spark: SparkSession, servers: str, topic: str, schema: str) -> DataFrame:
+    records = (
+        spark.readStream.format("millstream")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", topic)
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+    return millstream.spark.typed(records, schema, keep=["timestamp"]).rows
 
 
-def read_back(client: SyncClient) -> tuple[Counter[str], Counter[str], float]:
-    """Read every partition from the beginning; euros and orders by city."""
-    euros: Counter[str] = Counter()
-    orders: Counter[str] = Counter()
-    positions = {(TOPIC, index): 0 for index in range(PARTITIONS)}
+def start_pipelines(spark: SparkSession, servers: str, folder: Path) -> list[StreamingQuery]:
+    """Three queries, each with its own checkpoint, each exactly once."""
+    orders = read(spark, servers, ORDERS, "order bigint, city string, euros double")
+    payments = read(spark, servers, PAYMENTS, "order bigint, card string, ok boolean")
+
+    def start(rows: DataFrame, topic: str, key: str, output_mode: str) -> StreamingQuery:
+        query = millstream.spark.start(
+            rows,
+            servers=servers,
+            topic=topic,
+            checkpoint=folder / topic,
+            output_mode=output_mode,  # type: ignore[arg-type]
+            key=f.col(key).cast("string"),
+            timestamp=None,
+            value_format="json",
+            name=topic,
+        )
+        # One after the other: each source is a Python of its own, and Spark gives it ten seconds to start.
+        deadline = time.monotonic() + 60
+        while query.isActive and "nitializing" in query.status["message"] and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return query
+
+    # Enrich: each payment that went through, with what was ordered.
+    placed = orders.withColumnsRenamed({"order": "placed", "timestamp": "placed_at"}).withWatermark(
+        "placed_at", "10 seconds"
+    )
+    paid = payments.where("ok").withWatermark("timestamp", "10 seconds")
+    in_time = f.expr("order = placed and timestamp between placed_at and placed_at + interval 10 seconds")
+    enriched = paid.join(placed, in_time).select("order", "card", "city", "euros")
+
+    # Count: orders and euros by city in windows of five seconds.
+    windows = (
+        orders.withWatermark("timestamp", "10 seconds")
+        .groupBy(f.window("timestamp", "5 seconds"), "city")
+        .agg(f.count("*").alias("orders"), f.sum("euros").alias("euros"))
+        .select(f.date_format("window.start", "HH:mm:ss").alias("window"), "city", "orders", "euros")
+        .withColumn("id", f.concat_ws(" ", "window", "city"))
+    )
+
+    # Watch: cards with too many failed attempts in any five seconds.
+    anomalies = (
+        payments.where("not ok")
+        .withWatermark("timestamp", "10 seconds")
+        .groupBy(f.window("timestamp", "5 seconds", "1 second"), "card")
+        .agg(f.count("*").alias("failed"))
+        .where(f.col("failed") >= FAILED_ATTEMPTS)
+        .select("card", "failed", f.date_format("window.end", "HH:mm:ss").alias("at"))
+    )
+    return [
+        start(enriched, PAID, "order", "append"),
+        start(windows, BY_CITY, "id", "update"),
+        start(anomalies, ANOMALIES, "card", "update"),
+    ]
+
+
+def run(seconds: float, *, keep: bool) -> None:
     started = time.perf_counter()
-    while sum(orders.values()) < ORDERS:
-        for fetched in client.run(fetch, positions, max_wait_ms=100):
-            place = (fetched.topic, fetched.partition)
-            for batch in batches_from(fetched, positions[place]):
-                for record in batch.records:
-                    order = json.loads(bytes(record.value or b"{}"))
-                    euros[order["city"]] += order["euros"]
-                    orders[order["city"]] += 1
-            positions[place] = next_offset(fetched, positions[place])
-    return euros, orders, time.perf_counter() - started
+    with Broker() as broker, TemporaryDirectory(prefix="millstream-demo-") as folder:
+        servers = broker.bootstrap_servers
+        took_ms = (time.perf_counter() - started) * 1000
+        console.print(f"[bold]Millstream[/] serves Kafka's protocol on [cyan]{servers}[/] after {took_ms:.0f} ms.")
+        for topic in (ORDERS, PAYMENTS, PAID, BY_CITY, ANOMALIES):
+            broker.create_topic(topic, partitions=PARTITIONS)
+        with quiet_children(Path(folder) / "spark.log"):
+            spark = millstream.spark.session("local[2]", name="demo", log_level="OFF")
+        console.print(f"Spark {spark.version} is up after {time.perf_counter() - started:.1f} s; three pipelines:")
+        feed, results = Feed(servers), Results(servers)
+        queries: list[StreamingQuery] = []
+        try:
+            with Screen(spark, feed, results, console) as screen:
+                queries = start_pipelines(spark, servers, Path(folder))
+                feed.start(None if keep else seconds)
+                screen.follow(queries)
+        except KeyboardInterrupt:
+            console.print("stopping ...")
+        finally:
+            feed.stop()
+            for query in queries:
+                stop(query)
+            spark.stop()
+        if not keep:
+            summarize(feed, results, time.perf_counter() - started)
+
+
+@contextmanager
+def quiet_children(log: Path) -> Iterator[None]:
+    """What Spark's processes have to say while they start and end goes to a file: the screen is for results."""
+    stderr = os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        os.dup2(stderr, 2)
+        os.close(stderr)
+
+
+def stop(query: StreamingQuery) -> None:
+    """Between two batches, if there is a gap."""
+    deadline = time.monotonic() + 20
+    while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(0.02)
+    query.stop()
+
+
+def summarize(feed: Feed, results: Results, took_s: float) -> None:
+    """What went in must have come out, once."""
+    console.print(f"\n[bold]Done[/] in {took_s:.0f} s.")
+    checks = (
+        ("orders counted in windows", results.orders_counted, feed.orders),
+        ("payments joined with their order", results.paid, feed.paid),
+        ("stolen cards noticed", len(results.cards & feed.stolen), len(feed.stolen)),
+        ("cards suspected for nothing", len(results.cards - feed.stolen), 0),
+    )
+    for what, found, expected in checks:
+        console.print(
+            f"  {'[green]ok[/]' if found == expected else '[red]WRONG[/]'}  {what}: {found:,} of {expected:,}"
+        )
+    console.print("\nNow you: [bold]millstream broker[/], any Kafka client on localhost:9092, and docs/spark.md.")
+    if any(found != expected for _, found, expected in checks):
+        sys.exit("the pipelines did not write exactly once")
 
 
 def main() -> None:
-    started = time.perf_counter()
-    with Broker() as broker:
-        console.print(
-            f"[bold]Millstream[/] serves Kafka's protocol on [cyan]{broker.bootstrap_servers}[/], "
-            f"[green]{(time.perf_counter() - started) * 1000:.0f} ms[/] after it was asked to."
-        )
-        broker.create_topic(TOPIC, partitions=PARTITIONS)
-        with SyncClient({"bootstrap.servers": broker.bootstrap_servers}) as client:
-            seconds = feed(client)
-            console.print(f"{ORDERS:,} orders written, every batch acknowledged, in {seconds:.2f} s.")
-            euros, orders, seconds = read_back(client)
-        console.print(f"{sum(orders.values()):,} orders read back and added up in {seconds:.2f} s.\n")
-        table = Table("city", "partition", "orders", "euros", title=f"topic '{TOPIC}'")
-        for city, total in euros.most_common():
-            place = partition_for_key(city.encode(), PARTITIONS)
-            table.add_row(city, str(place), f"{orders[city]:,}", f"{total:,}")
-        console.print(table)
-        assert sum(orders.values()) == ORDERS, "an order was lost or doubled"
-    console.print("\nNow you: [bold]millstream broker[/], and any Kafka client on localhost:9092.")
+    parser = argparse.ArgumentParser(description="Orders and payments through Spark pipelines, on this machine.")
+    parser.add_argument("--seconds", type=float, default=20, help="how long orders come in")
+    parser.add_argument("--keep", action="store_true", help="go on until Ctrl-C")
+    arguments = parser.parse_args()
+    try:
+        run(arguments.seconds, keep=arguments.keep)
+    except NoJava as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -8,5 +8,6 @@ properties      every property of the suite with 5,000 examples (hypothesis's pr
 fuzz            mangled bytes at the frame reader, the decoders and the record walker, for minutes
 kills           tests/chaos with a hundred kills -9
 crashes         tests/sim: power failures at every step of the disk, with many seeds
+spark           tests/spark: exactly once, with driver, Python workers and broker killed at each step
 guarantees      measures the table of docs/guarantees.md
 """

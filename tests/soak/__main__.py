@@ -42,6 +42,11 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
         "crashes": Part(
             f"power failures at every step, {seeds} seeds", (*PYTEST, "tests/sim"), {"MILLSTREAM_SEEDS": str(seeds)}
         ),
+        "spark": Part(
+            f"exactly once in Spark: driver, workers and broker killed at each step, {max(kills // 10, 1)} rounds",
+            (*PYTEST, "tests/spark/test_exactly_once_kills.py"),
+            {"MILLSTREAM_SPARK_ROUNDS": str(max(kills // 10, 1))},
+        ),
         "guarantees": Part(
             f"the table of docs/guarantees.md, {kills} kills, {seeds} seeds",
             ("-m", "tests.chaos.measure_guarantees", "--kills", str(kills), "--seeds", str(seeds)),
@@ -52,7 +57,7 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long runs.")
-    names = ("properties", "fuzz", "kills", "crashes", "guarantees")
+    names = ("properties", "fuzz", "kills", "crashes", "spark", "guarantees")
     parser.add_argument("--only", action="append", choices=names, help="this part (repeatable)")
     parser.add_argument("--minutes", type=float, default=10, help="of fuzzing")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of fuzzing; a new one each time")

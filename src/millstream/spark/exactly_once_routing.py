@@ -1,0 +1,184 @@
+"""From a batch's rows to writer tasks, so that each output partition has one.
+
+Rows without keys need no shuffle: there are at most as many tasks as partitions, and each task takes one of its own.
+Rows with keys go where Java's producer would send them. Spark has no such hash, so the key column, and only that, takes
+a turn through Python as whole Arrow columns; then Spark moves each row to the task of its partition. A column
+`partition` decides itself, and where it is null the key does.
+"""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from millstream.arrow.encoding import bytes_column
+from millstream.records import _scatter
+from millstream.spark.clients import client_for
+from millstream.spark.exactly_once_task import REFUSED, RESULT, TaskRefused, WriteTask
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark import SparkContext
+    from pyspark.sql import Column, DataFrame, Row
+
+    from millstream.client.client import Client
+    from millstream.client.sync import SyncClient
+    from millstream.client.transactions import Transaction
+    from millstream.records.codecs import Codec
+
+# How long a second attempt of a task waits where speculation is on: long enough for a slow original to end.
+COPY_WAITS_S: Final = 120
+_STICKY_ROWS: Final = 2_000
+_ROW: Final = 8
+_WRITER: Final = "writer task"
+_NO_SIZES: Final = memoryview(array("i"))
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How the rows of a query become records."""
+
+    options: Mapping[str, str]
+    topic: str | None
+    columns: tuple[str, ...]
+    codec: Codec
+
+    def write(self, batch: DataFrame, client: SyncClient, transaction: Transaction | None, batch_id: int) -> list[Row]:
+        """Write a batch and wait for it; a row for each partition that something was written to."""
+        task = WriteTask(self.options, self.topic, self.columns, self.codec, transaction, turn=batch_id)
+        if transaction is None:
+            return batch.mapInArrow(task, RESULT).collect()
+        context = batch.sparkSession.sparkContext
+        speculates = context.getConf().get("spark.speculation", "false") == "true"
+        rows, own_partitions = self._arranged(batch, client, context.defaultParallelism, batch_id)
+        task = WriteTask(
+            self.options,
+            self.topic,
+            tuple(name for name in rows.columns if name != _WRITER),
+            self.codec,
+            transaction,
+            own_partitions=own_partitions,
+            turn=batch_id,
+            copy_waits_s=COPY_WAITS_S if speculates else 0,
+        )
+        written = rows.mapInArrow(task, RESULT).collect()
+        refuse_retried_stages(context, written)
+        return written
+
+    def _arranged(self, batch: DataFrame, client: SyncClient, parallelism: int, batch_id: int) -> tuple[DataFrame, int]:
+        """The rows, and the number of partitions where each task is to take one of its own."""
+        if self.topic is None:
+            return self._by_topic(batch, parallelism, batch_id), 0
+        partitions = client.run(partitions_of, self.topic)
+        if "key" not in self.columns and "partition" not in self.columns:
+            if partitions >= parallelism:
+                return batch.coalesce(partitions), partitions
+            # So few writers would not keep up with as many readers.
+            return _gathered(batch, partitions), partitions
+        return self._by_partition(batch, partitions, min(partitions, parallelism), batch_id), 0
+
+    def _by_partition(self, batch: DataFrame, partitions: int, tasks: int, batch_id: int) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        chosen = self._key_decides(_partition_of_key(partitions, batch_id), f.lit(batch_id % partitions))
+        rows = batch.withColumn("partition", chosen)
+        return rows.repartitionById(tasks, f.pmod(f.col("partition"), f.lit(tasks)))
+
+    def _by_topic(self, batch: DataFrame, tasks: int, batch_id: int) -> DataFrame:
+        from pyspark.sql import functions as f
+
+        key = f.col("key") if "key" in self.columns else f.lit(None).cast("binary")
+        chosen = _partition_of_topic_and_key(dict(self.options), batch_id)(f.col("topic"), key)
+        if "partition" in self.columns:
+            chosen = f.coalesce(f.col("partition").cast("int"), chosen)
+        rows = batch.withColumn("partition", chosen)
+        task = f.pmod(f.crc32(f.col("topic").cast("binary")) + f.col("partition"), f.lit(tasks)).cast("int")
+        return rows.repartitionById(tasks, task)
+
+    def _key_decides(self, of_key: Callable[[Column], Column], without_key: Column) -> Column:
+        from pyspark.sql import functions as f
+
+        decided = of_key(f.col("key")) if "key" in self.columns else without_key
+        return f.coalesce(f.col("partition").cast("int"), decided) if "partition" in self.columns else decided
+
+
+def refuse_retried_stages(context: SparkContext, written: list[Row]) -> None:
+    """A stage that lost its shuffle files is run again, its tasks as first attempts: they cannot see that they are not.
+
+    Only Spark's own book of stages knows. It is kept by a listener, so the events before this moment must have passed.
+    """
+    if (context.master or "").startswith("local"):
+        return  # one process: shuffle files are not lost without it
+    bus: Any = context._jsc.sc().listenerBus()
+    bus.waitUntilEmpty()
+    tracker = context.statusTracker()
+    for stage in {row["stage"]: None for row in written}:
+        info = tracker.getStageInfo(stage)
+        if info is not None and info.currentAttemptId > 0:
+            raise TaskRefused(f"{REFUSED}, and stage {stage} was run {info.currentAttemptId + 1} times")
+
+
+async def partitions_of(client: Client, topic: str) -> int:
+    """How many partitions a topic has; one that is missing is made if the broker makes topics."""
+    found = await client.retrying(lambda: client.metadata.topic(topic, create=True))
+    return len(found.partitions)
+
+
+def _gathered(batch: DataFrame, tasks: int) -> DataFrame:
+    from pyspark.sql import functions as f
+
+    return batch.withColumn(_WRITER, f.pmod(f.spark_partition_id(), f.lit(tasks))).repartitionById(tasks, _WRITER)
+
+
+def _partition_of_key(partitions: int, turn: int) -> Callable[[Column], Column]:
+    def partition(key: pa.Array) -> pa.Array:
+        return choose(key, partitions, turn)
+
+    return _arrow_udf(partition)
+
+
+def _partition_of_topic_and_key(options: dict[str, str], turn: int) -> Callable[[Column, Column], Column]:
+    def partition(topic: pa.Array, key: pa.Array) -> pa.Array:
+        return choose_by_topic(topic, key, options, turn)
+
+    return _arrow_udf(partition)
+
+
+def _arrow_udf(function: Callable[..., pa.Array]) -> Callable[..., Column]:
+    """Whole Arrow columns in, a column of partitions out."""
+    from pyspark.sql import functions
+
+    of_spark: Any = functions
+    made: Callable[..., Column] = of_spark.arrow_udf(function, "int")
+    return made
+
+
+def choose(key: pa.Array, partitions: int, turn: int) -> pa.Array:
+    """A partition for each key; rows without one take turns, many at a time."""
+    chosen = array("i", b"\xff" * (4 * len(key)))
+    column = bytes_column(key, "key")
+    if len(column.ends):
+        _scatter.partitions_of_keys(
+            column.ends, column.data, column.valid, column.valid_at, partitions, memoryview(chosen)
+        )
+    _scatter.spread(memoryview(chosen), _NO_SIZES, partitions, turn % partitions, 0, _ROW * _STICKY_ROWS)
+    return pa.Array.from_buffers(pa.int32(), len(key), [None, pa.py_buffer(chosen)], null_count=0)
+
+
+def choose_by_topic(topic: pa.Array, key: pa.Array, options: Mapping[str, str], turn: int) -> pa.Array:
+    """The same where each row names its topic."""
+    import pyarrow.compute as pc
+
+    if topic.null_count:
+        raise ValueError("a row has no topic")
+    client = client_for(options)
+    found = pa.nulls(len(topic), pa.int32())
+    for name in topic.unique().to_pylist():
+        here = pc.equal(topic, name)
+        chosen = choose(key.filter(here), client.run(partitions_of, name), turn)
+        found = pc.replace_with_mask(found, here, chosen)
+    return found

@@ -1,0 +1,129 @@
+"""Typed values: JSON becomes columns, and what is none is treated as the user said."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+
+from millstream import arrow
+from millstream.spark.exactly_once import start
+from millstream.spark.progress import Snapshot, followed_by
+from millstream.spark.values import read_typed, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    MakeTopic = Callable[..., str]
+    Load = Callable[..., DataFrame]
+
+SCHEMA = "order bigint, city string, euros double"
+GOOD = [json.dumps({"order": number, "city": "Cork", "euros": number / 2}).encode() for number in range(20)]
+BAD = {
+    b"{not json": "the value is not JSON",
+    b'{"order": "seven", "city": "Cork"}': "the value does not fit the schema",
+    b'[{"order": 1}': "the value is not JSON",
+    b"": "the value is not JSON",
+    b"\xff\xfe": "the value is not JSON",
+    b"12": "the value does not fit the schema",
+}
+
+
+def fill(bootstrap: str, topic: str, values: list[bytes | None]) -> None:
+    arrow.write(bootstrap, topic, pa.table({"value": pa.array(values, pa.binary())}))
+
+
+def test_json_becomes_columns(bootstrap: str, make_topic: MakeTopic, load: Load) -> None:
+    topic = make_topic(2)
+    keys = [json.dumps({"shop": number % 3}) for number in range(len(GOOD))]
+    arrow.write(bootstrap, topic, pa.table({"key": keys, "value": GOOD}))
+    rows = typed(load(subscribe=topic), SCHEMA, key="shop int").rows
+    assert rows.columns == ["order", "city", "euros", "shop", "topic", "partition", "offset", "timestamp"]
+    found = sorted(rows.select("order", "city", "euros", "shop").collect())
+    assert [tuple(row) for row in found] == [(number, "Cork", number / 2, number % 3) for number in range(20)]
+
+
+def test_missing_fields_extra_fields_and_tombstones_are_no_errors(
+    bootstrap: str, make_topic: MakeTopic, load: Load
+) -> None:
+    topic = make_topic()
+    fill(bootstrap, topic, [b'{"order": 1}', b'{"order": 2, "other": [1]}', None])
+    rows = typed(load(subscribe=topic), SCHEMA).rows.select("order", "city").collect()
+    assert sorted(map(tuple, rows), key=str) == [(1, None), (2, None), (None, None)]
+
+
+@pytest.mark.parametrize("value", list(BAD), ids=["broken", "type", "open", "empty", "bytes", "number"])
+def test_a_record_that_does_not_parse_fails_with_its_place(
+    value: bytes, bootstrap: str, make_topic: MakeTopic, load: Load
+) -> None:
+    topic = make_topic()
+    fill(bootstrap, topic, [*GOOD[:7], value])
+    with pytest.raises(PySparkException, match=f"topic '{topic}' partition 0 offset 7: {BAD[value]}"):
+        typed(load(subscribe=topic), SCHEMA).rows.collect()
+
+
+def test_a_dropped_record_is_counted(bootstrap: str, make_topic: MakeTopic, load_stream: Load, tmp_path: Path) -> None:
+    source, target = make_topic(), make_topic(suffix="-copy")
+    fill(bootstrap, source, [*GOOD, *BAD])
+    rows = typed(load_stream(subscribe=source), SCHEMA, on_error="drop", keep=()).rows
+    query = start(
+        rows, servers=bootstrap, topic=target, checkpoint=tmp_path, value_format="json", trigger="available_now"
+    )
+    query.awaitTermination()
+    snapshot = Snapshot(str(query.id), "copy")
+    for progress in query.recentProgress:
+        snapshot = followed_by(snapshot, json.loads(progress.json))
+    assert snapshot.dropped_in_all == len(BAD)
+    assert snapshot.rows_in_all == len(GOOD) + len(BAD)
+    written = [json.loads(value) for value in arrow.read(bootstrap, target)["value"].to_pylist()]
+    assert sorted(each["order"] for each in written) == list(range(20))
+
+
+def test_dead_letters_have_the_reason_in_their_headers(
+    spark: SparkSession, bootstrap: str, make_topic: MakeTopic, tmp_path: Path
+) -> None:
+    source, dead = make_topic(), make_topic(suffix="-dead")
+    fill(bootstrap, source, [*GOOD, *BAD])
+    options = {
+        "kafka.bootstrap.servers": bootstrap,
+        "subscribe": source,
+        "startingOffsets": "earliest",
+        "value.format": "json",
+        "value.schema": SCHEMA,
+        "on.error": "dead-letter",
+    }
+    orders = read_typed(spark, options)
+    assert orders.dead_letters is not None
+    start(
+        orders.dead_letters, servers=bootstrap, topic=dead, checkpoint=tmp_path, trigger="available_now"
+    ).awaitTermination()
+    letters = arrow.read(bootstrap, dead).to_pylist()
+    assert {letter["value"] for letter in letters} == set(BAD)
+    for letter in letters:
+        headers = {each["key"]: each["value"].decode() for each in letter["headers"]}
+        assert headers["millstream.error.reason"].startswith(BAD[letter["value"]])
+        assert headers["millstream.error.topic"] == source
+        assert headers["millstream.error.partition"] == "0"
+        assert int(headers["millstream.error.offset"]) == len(GOOD) + list(BAD).index(letter["value"])
+
+
+def test_names_that_clash_and_options_that_do_not_fit_are_refused(
+    spark: SparkSession, bootstrap: str, make_topic: MakeTopic, load: Load
+) -> None:
+    records = load(subscribe=make_topic())
+    with pytest.raises(ValueError, match="'timestamp' is a column of the value and of the record"):
+        typed(records, "timestamp string")
+    with pytest.raises(ValueError, match="'a' is a column of the key and of the value"):
+        typed(records, "a int", key="a int")
+    with pytest.raises(ValueError, match="on_error is"):
+        typed(records, "a int", on_error="ignore")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"value\.format and value\.schema go together"):
+        read_typed(spark, {"value.format": "json"})
+    with pytest.raises(ValueError, match=r"value\.format is json"):
+        read_typed(spark, {"value.format": "avro", "value.schema": "a int"})
