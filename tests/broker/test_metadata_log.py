@@ -7,7 +7,7 @@ import errno
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.support.metadata_node import NodePorts, joined, run, running_node
+from tests.support.metadata_node import NodePorts, allocated, joined, left, run, running_node
 
 from millstream.broker.metadata_log import QUORUM_STATE
 from millstream.broker.metadata_replay import METADATA_DIRECTORY, read_metadata
@@ -307,7 +307,7 @@ def test_producer_ids_of_two_runs_never_overlap(tmp_path: Path) -> None:
         for _ in range(2):
             async with running_node(tmp_path) as node:
                 await joined(node)
-                blocks.extend([await node.allocate_producer_ids(), await node.allocate_producer_ids()])
+                blocks.extend([await allocated(node), await allocated(node)])
 
     run(scenario())
     assert [block.start for block in blocks] == [number * PRODUCER_IDS_PER_BLOCK for number in range(4)]
@@ -328,7 +328,7 @@ def test_leadership_moves_to_a_new_epoch_with_every_run(tmp_path: Path) -> None:
                 led = node.image.topics.by_name["t1"].partitions[0]
                 assert led.leader == 1
                 epochs.append(led.leader_epoch)
-                await node.leave()
+                await left(node)
                 assert node.image.topics.by_name["t1"].partitions[0].leader == -1
                 assert node.image.brokers[1].fenced
         assert epochs == [0, 2, 4]

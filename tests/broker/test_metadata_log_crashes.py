@@ -23,6 +23,7 @@ from millstream.metadata.record_types import ConfigRecord
 from millstream.quorum.voters import VoterEndpoint
 from millstream.testing.disk import LossyDisk, PowerLost
 from millstream.testing.loop import VirtualLoop
+from millstream.testing.network import HostNetwork, SimulatedNetwork
 from millstream.testing.ports import SeededRandom, SimulatedWorkers, VirtualClock
 
 # Small enough that segments roll, snapshots are taken and old ones go within a few decisions.
@@ -53,7 +54,8 @@ class Machine:
         """Start, decide, stop; None if the power was lost on the way."""
         loop = VirtualLoop()
         loop.set_exception_handler(_ignore_power_loss)
-        ports = _Ports(VirtualClock(loop), SeededRandom(self.random), self.disk, SimulatedWorkers(self.random))
+        network = SimulatedNetwork(loop, Random(0)).at("node")
+        ports = _Ports(VirtualClock(loop), SeededRandom(self.random), self.disk, network, SimulatedWorkers(self.random))
         return loop.run(self._until_power_off(ports, numbers))
 
     async def _until_power_off(self, ports: _Ports, numbers: range) -> ControllerNode | None:
@@ -73,7 +75,7 @@ class Machine:
 
     async def _live(self, ports: _Ports, numbers: range) -> ControllerNode:
         storage = open_storage(
-            ports,  # type: ignore[arg-type]  # this node needs no network
+            ports,
             LAYOUT,
             node_id=1,
             controller_endpoint=None if self.static else VoterEndpoint("CONTROLLER", "localhost", 9093),
@@ -86,7 +88,7 @@ class Machine:
             bootstrap=storage.bootstrap,
             log=EAGER,
         )
-        node = await ControllerNode.start(ports, config, pytest.fail)  # type: ignore[arg-type]
+        node = await ControllerNode.start(ports, config, pytest.fail)
         self.witness.epochs.append(node.log.epoch)
         for number in numbers:
             self.witness.attempted.append(number)
@@ -102,6 +104,7 @@ class _Ports:
     clock: VirtualClock
     random: SeededRandom
     disk: LossyDisk
+    network: HostNetwork
     workers: SimulatedWorkers
 
 

@@ -22,7 +22,7 @@ from millstream.broker.storage_format import Storage, StorageLayout, StorageRefu
 from millstream.log.directory import LogDirectory
 from millstream.metadata.image import Endpoint, MetadataImage
 from tests.support.apache_kafka import ApacheKafka, Voters, dump_log_segments
-from tests.support.metadata_node import NodePorts, joined, running_node
+from tests.support.metadata_node import NodePorts, joined, left, running_node
 from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
@@ -122,8 +122,9 @@ async def serve_for_a_while(kafka: ApacheKafka, *, cleanly: bool) -> MetadataIma
     storage = load_storage(ports, StorageLayout.of([directory.path]))
     node = await ControllerNode.start(ports, node_config(kafka, storage, insecure=True), pytest.fail)
     host, _, port = kafka.bootstrap_servers.rpartition(":")
-    await node.join(
-        endpoints=(Endpoint(name="BROKER", host=host, port=int(port)),),
+    broker_epoch = await joined(
+        node,
+        endpoint=Endpoint(name="BROKER", host=host, port=int(port)),
         log_dirs=storage.log_dir_ids,
         clean_shutdown_epoch=directory.clean_broker_epoch,
     )
@@ -131,9 +132,9 @@ async def serve_for_a_while(kafka: ApacheKafka, *, cleanly: bool) -> MetadataIma
     assert all(partition.leader == 1 for partition in image.topics.by_name["orders"].partitions.values())
     await node.snapshot()
     if cleanly:
-        await node.leave()
+        await left(node)
     await node.close()
-    directory.close(node.broker_epoch) if cleanly else directory.let_go()
+    directory.close(broker_epoch) if cleanly else directory.let_go()
     ports.workers.close()
     return image
 
@@ -180,7 +181,7 @@ def test_apache_kafka_starts_on_a_directory_that_we_formatted(tmp_path: Path, vo
     async def ours() -> None:
         async with running_node(data, static=voters == "static") as node:
             await joined(node)
-            await node.leave()
+            await left(node)
 
     asyncio.run(ours())
     broker_port, controller_port = free_ports(2)

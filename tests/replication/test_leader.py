@@ -14,6 +14,10 @@ def leader_of(replicas: tuple[int, ...], isr: tuple[int, ...], min_isr: int = 1)
     return PartitionLeader(node_id=1, epoch=5, replicas=replicas, isr=isr, min_isr=min_isr, own_end=0, high_watermark=0)
 
 
+def reached(leader: PartitionLeader, replica: int, end_offset: int) -> bool:
+    return leader.follower_fetched(leader.followers[replica], end_offset, leader_end=leader.own_end, now_ms=0)
+
+
 def test_alone_the_leader_commits_what_it_wrote() -> None:
     leader = leader_of((1,), (1,))
     assert leader.own_log_reached(10)
@@ -24,8 +28,8 @@ def test_alone_the_leader_commits_what_it_wrote() -> None:
 def test_followers_in_sync_hold_the_mark_back() -> None:
     leader = leader_of((1, 2, 3), (1, 2, 3))
     assert not leader.own_log_reached(10)
-    assert not leader.follower_reached(2, 8)
-    assert leader.follower_reached(3, 4)
+    assert not reached(leader, 2, 8)
+    assert reached(leader, 3, 4)
     assert leader.high_watermark == 4
 
 
@@ -33,7 +37,7 @@ def test_a_shrunk_isr_lets_the_mark_go_on() -> None:
     """KAFKA-13091: the mark must not stay where the lost follower was."""
     leader = leader_of((1, 2), (1, 2))
     leader.own_log_reached(10)
-    assert leader.isr_changed((1,))
+    assert leader.committed(isr=(1,), partition_epoch=1)
     assert leader.high_watermark == 10
 
 
@@ -71,5 +75,5 @@ def test_the_mark_never_goes_back_nor_beyond_a_replica_in_sync(events: list[tupl
         if replica == 1:
             leader.own_log_reached(ends[1])
         else:
-            leader.follower_reached(replica, ends[replica])
+            reached(leader, replica, ends[replica])
         assert before <= leader.high_watermark <= min(ends.values())

@@ -42,6 +42,11 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
         "crashes": Part(
             f"power failures at every step, {seeds} seeds", (*PYTEST, "tests/sim"), {"MILLSTREAM_SEEDS": str(seeds)}
         ),
+        "simulation": Part(
+            f"a simulated cluster of three with faults, {options.simulate:g} minutes of new seeds",
+            ("-m", "millstream.testing", "--minutes", f"{options.simulate:g}", "--keep-going"),
+            {},
+        ),
         "spark": Part(
             f"exactly once in Spark: driver, workers and broker killed at each step, {max(kills // 10, 1)} rounds",
             (*PYTEST, "tests/spark/test_exactly_once_kills.py"),
@@ -57,12 +62,13 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long runs.")
-    names = ("properties", "fuzz", "kills", "crashes", "spark", "guarantees")
+    names = ("properties", "fuzz", "kills", "crashes", "simulation", "spark", "guarantees")
     parser.add_argument("--only", action="append", choices=names, help="this part (repeatable)")
     parser.add_argument("--minutes", type=float, default=10, help="of fuzzing")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of fuzzing; a new one each time")
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=20, help="of each simulated crash")
+    parser.add_argument("--simulate", type=float, default=120, help="minutes of simulation")
     parser.add_argument("tests", nargs="*", default=["tests"], help="where the properties are")
     options = parser.parse_args()
     lines: list[str] = []

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 from millstream.broker.controller_node import ControllerNode, ControllerNodeConfig
 from millstream.broker.metadata_log import MetadataLogConfig
 from millstream.broker.storage_format import Storage, StorageLayout, open_storage
-from millstream.metadata.image import Endpoint
+from millstream.metadata import broker_lifecycle as lifecycle
+from millstream.metadata.features import registered_features
+from millstream.metadata.image import Broker, Endpoint
 from millstream.protocol.uuid import Uuid
 from millstream.quorum.voters import VoterEndpoint
 from millstream.runtime.real import RealDisk, RealNetwork, RealWorkers
@@ -101,9 +103,39 @@ async def running_node(
         ports.workers.close()
 
 
-async def joined(node: ControllerNode, *, clean_shutdown_epoch: int = -1) -> int:
-    return await node.join(
-        endpoints=(BROKER,), log_dirs=(node.config.directory_id,), clean_shutdown_epoch=clean_shutdown_epoch
+async def joined(
+    node: ControllerNode,
+    *,
+    endpoint: Endpoint = BROKER,
+    log_dirs: tuple[Uuid, ...] = (),
+    clean_shutdown_epoch: int = -1,
+) -> int:
+    """Register the node as a broker and unfence it, in one commit; its epoch."""
+    return await node.submit(
+        lambda image, _: lifecycle.decide_join(
+            image,
+            Broker(
+                id=node.node_id,
+                epoch=-1,
+                incarnation_id=node.incarnation_id,
+                endpoints=(endpoint,),
+                features=registered_features(image.features),
+                log_dirs=tuple(sorted(log_dirs or (node.config.directory_id,))),
+            ),
+            clean_shutdown_epoch=clean_shutdown_epoch,
+        )
+    )
+
+
+async def left(node: ControllerNode) -> None:
+    """A controlled shutdown of the broker, as far as the metadata goes."""
+    await node.submit(lambda image, _: lifecycle.decide_leave(image, node.node_id, image.brokers[node.node_id].epoch))
+
+
+async def allocated(node: ControllerNode) -> range:
+    """A block of producer ids."""
+    return await node.submit(
+        lambda image, _: lifecycle.decide_allocate_producer_ids(image, node.node_id, image.brokers[node.node_id].epoch)
     )
 
 

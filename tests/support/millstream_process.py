@@ -95,6 +95,10 @@ class MillstreamProcess:
     def start(self, *, within_s: float = 60) -> None:
         """Start and wait for the line that says where it listens; a restart comes back on the same port."""
         self.launch()
+        self.until_ready(within_s=within_s)
+
+    def until_ready(self, *, within_s: float = 60) -> None:
+        """Wait for that line, after `launch`: the nodes of a cluster need each other to come up."""
         try:
             self._port = wait_until(self._ready_port, "Millstream's ready line", within_s=within_s, every_s=0.005)
         except BaseException:

@@ -17,6 +17,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, cast
 
 from millstream.broker.dispatch import Context, Deferred
+from millstream.broker.forwarding import Passed, forward
 from millstream.broker.requests import Call, UnservedRequest
 from millstream.broker.sending import Sender
 from millstream.protocol.errors import BrokerError, MalformedMessage
@@ -166,7 +167,7 @@ class Connection(asyncio.BufferedProtocol):
             or self._sender.is_behind
             or self._resting
             or self._closing
-            or not self.broker.is_ready
+            or not self.listener.is_serving
             or self._queued_bytes > self.listener.queued_bytes_max
             or len(self._answers) >= self.listener.unsent_answers_max
         )
@@ -195,6 +196,10 @@ class Connection(asyncio.BufferedProtocol):
     def _handle(self, frame: memoryview) -> None:
         call, correlation_id, client_id, position = self.listener.calls.find(frame)
         self.broker.metrics.requests += 1
+        if call.handling.forwards and not self.listener.is_controller and not self.broker.controller.is_active:
+            ctx = Context(self.broker, self, call.handling.api_key, call.version, client_id)
+            self._run(_Answer(call, correlation_id, len(frame)), forward(bytes(frame), call, position, ctx))
+            return
         # Bytes behind the request are left alone, as Kafka does: librdkafka sends some after Metadata.
         request, _ = call.decode(frame, position)
         ctx = Context(self.broker, self, call.handling.api_key, call.version, client_id)
@@ -284,6 +289,10 @@ class Connection(asyncio.BufferedProtocol):
         if throttle_ms > 0 and hasattr(response, "throttle_time_ms"):
             response.throttle_time_ms = throttle_ms
             self._rest(throttle_ms)
+        if type(response) is Passed:
+            self._out += (len(response.frame).to_bytes(4, "big"), response.frame)
+            self._out_bytes += len(response.frame)
+            return
         out = bytearray(9 if call.tagged_response_header else 8)
         pieces = call.encode(response, out)
         length = len(out) - 4

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.broker.forwarding import create_topics
 from millstream.metadata.automatic_topics import automatic_topic
-from millstream.metadata.decide_create_topics import decide_create_topics
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.create_topics import CreateTopicsRequest
 from millstream.runtime.logs import Logger
@@ -31,11 +31,7 @@ async def create_coordinator_topic(node: Node, name: str) -> None:
     """Make the topic unless it is there. A failure is logged; who needs the topic sees that it is missing."""
     topic = automatic_topic(name, node.settings)
     topic.replication_factor = min(topic.replication_factor, max(1, len(node.image.brokers)))
-    created = await node.controller.submit(
-        lambda image, _: decide_create_topics(
-            image, CreateTopicsRequest(topics=[topic]), settings=node.settings, random=node.ports.random
-        )
-    )
+    created = await create_topics(node, CreateTopicsRequest(topics=[topic]))
     result = created.topics[0]
     if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         _log.warning(

@@ -10,6 +10,9 @@ ApiVersions is computed from this table, so what is not handled is not advertise
 - a plain function that returns a `Deferred`: the answer comes later (a long poll, an append that waits for the high
   watermark) while the connection's next requests already start; answers still leave in request order.
 
+A request that only the active controller can answer is declared with `forwards=True`: a broker that is not the active
+controller sends it on (forwarding.py), and the handler runs there.
+
 A handler that returns None sends no answer (acks=0). A BrokerError that escapes a handler closes nothing: `refuse`
 turns it into the API's own error response where the handler declared how, otherwise the connection is closed.
 """
@@ -18,9 +21,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import inspect
 import pkgutil
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from millstream.protocol.declare import Versions, declaration
 
@@ -47,12 +51,15 @@ class Handling:
     call: Callable[..., Any]
     on_broker: bool
     on_controller: bool
+    forwards: bool
 
 
 HANDLERS: dict[int, Handling] = {}
 
 
-def handles(request: type, *, versions: str, advertise_from: int | None = None) -> Callable[[Handler], Handler]:
+def handles(
+    request: type, *, versions: str, advertise_from: int | None = None, forwards: bool = False
+) -> Callable[[Handler], Handler]:
     """Register the function below as the handler of a request, in these versions."""
     declared = declaration(request)
     served = Versions.parse(versions)
@@ -72,6 +79,7 @@ def handles(request: type, *, versions: str, advertise_from: int | None = None) 
             call=function,
             on_broker="broker" in declared.listeners,
             on_controller="controller" in declared.listeners,
+            forwards=forwards,
         )
         return function
 
@@ -119,6 +127,57 @@ class Context:
     def allows(self, operation: Operation, resource_type: ResourceType, name: str | None) -> bool:
         """Whether the authorizer lets this request's principal do that."""
         return self.broker.authorizer.allows(self.principal, self.connection.peer_host, operation, resource_type, name)
+
+
+class ForwardedContext(Context):
+    """A client's request that another broker sent on in an Envelope: what that broker knows of the client counts."""
+
+    __slots__ = ("_client_host", "_principal")
+
+    def __init__(
+        self, envelope: Context, api_key: int, version: int, client_id: str | None, principal: str, client_host: str
+    ) -> None:
+        super().__init__(envelope.broker, envelope.connection, api_key, version, client_id)
+        self._principal = principal
+        self._client_host = client_host
+
+    @property
+    def principal(self) -> str:
+        return self._principal
+
+    @property
+    def from_controller_listener(self) -> bool:
+        return False
+
+    def allows(self, operation: Operation, resource_type: ResourceType, name: str | None) -> bool:
+        return self.broker.authorizer.allows(self._principal, self._client_host, operation, resource_type, name)
+
+
+class OwnContext(Context):
+    """What this node asks itself, where it is the active controller: no connection, and nobody to be checked."""
+
+    __slots__ = ()
+
+    def __init__(self, broker: Node, api_key: int, version: int) -> None:
+        super().__init__(broker, cast("Connection", None), api_key, version, None)
+
+    @property
+    def principal(self) -> str:
+        return "User:ANONYMOUS"
+
+    @property
+    def from_controller_listener(self) -> bool:
+        return True
+
+    def allows(self, operation: Operation, resource_type: ResourceType, name: str | None) -> bool:
+        return True
+
+
+async def answer_of(outcome: Any) -> Any:
+    """The response of a handler, whichever of the three kinds it is."""
+    if inspect.isawaitable(outcome):
+        return await outcome
+    return await outcome.wait() if isinstance(outcome, Deferred) else outcome
 
 
 class Deferred:

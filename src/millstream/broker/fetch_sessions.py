@@ -7,13 +7,14 @@ and one that was just served goes to the end, so that none starves.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from millstream.broker.follower_feed import FollowerFeed
     from millstream.protocol.messages.fetch import FetchRequest, PartitionData
     from millstream.protocol.uuid import Uuid
     from millstream.runtime.ports import Random
@@ -49,6 +50,13 @@ class _Remembered:
     log_start_offset: int = -1
 
 
+class Poll(Protocol):
+    """A Fetch that waits."""
+
+    def answer_now(self) -> None: ...
+    def more_to_read(self) -> None: ...
+
+
 @dataclass(slots=True)
 class Session:
     """What one client fetches."""
@@ -60,6 +68,13 @@ class Session:
     used_ms: int
     epoch: int = 1
     partitions: dict[Key, _Remembered] = field(default_factory=dict)
+    # The Fetch of this session that waits for something to send.
+    poll: Poll | None = None
+    feed: FollowerFeed | None = None
+
+    def close(self) -> None:
+        if self.feed is not None:
+            self.feed.close()
 
     def update(self, wanted: Iterable[Wanted], forgotten: Iterable[Key]) -> None:
         for item in wanted:
@@ -70,6 +85,11 @@ class Session:
                 known.wanted = item
         for key in forgotten:
             self.partitions.pop(key, None)
+
+    def told_mark(self, key: Key) -> int:
+        """The high watermark that the client was told last."""
+        known = self.partitions.get(key)
+        return -1 if known is None else known.high_watermark
 
     def is_news(self, key: Key, answer: PartitionData) -> bool:
         """Whether an incremental answer must carry this partition; remembers what it then says."""
@@ -140,8 +160,8 @@ class FetchSessions:
             for part in topic.partitions
         ]
         if version < 7 or request.session_epoch in (INITIAL_EPOCH, FINAL_EPOCH):
-            if request.session_id:
-                self._sessions.pop(request.session_id, None)
+            if request.session_id in self._sessions:
+                self._end(self._sessions[request.session_id])
             if version < 7 or request.session_epoch == FINAL_EPOCH:
                 return Plan(wanted)
             return Plan(wanted, self._create(request, wanted, by_topic_id=by_topic_id, now_ms=now_ms))
@@ -159,7 +179,7 @@ class FetchSessions:
         ]
         session.update(wanted, forgotten)
         if not session.partitions:
-            del self._sessions[session.id]
+            self._end(session)
             return Plan([])
         session.epoch = session.epoch + 1 if session.epoch < _LAST_EPOCH else 1
         self._touch(session, now_ms)
@@ -184,9 +204,13 @@ class FetchSessions:
         for session in self._sessions.values():
             stale = now_ms - session.used_ms > self._evict_after_ms
             if stale or (privileged and not session.privileged):
-                del self._sessions[session.id]
+                self._end(session)
                 return True
         return False
+
+    def _end(self, session: Session) -> None:
+        del self._sessions[session.id]
+        session.close()
 
     def _touch(self, session: Session, now_ms: int) -> None:
         session.used_ms = now_ms

@@ -96,6 +96,7 @@ class Listener:
         self.connections: dict[Connection, None] = {}
         self._hosts: dict[str, int] = {}
         self._listening: Listening | None = None
+        self.is_serving = False
 
     async def open(self) -> None:
         self._listening = await self.broker.ports.network.listen(lambda: Connection(self), self.host, self.port)
@@ -140,7 +141,8 @@ class Listener:
             total -= size
 
     def start_serving(self) -> None:
-        """The broker is ready: answer those who connected before it was."""
+        """The node is ready for this listener: answer those who connected before it was."""
+        self.is_serving = True
         for connection in list(self.connections):
             connection.serve()
 
@@ -153,6 +155,11 @@ class Listener:
                 connection.close()
             elif idle_ms > 1000:
                 connection.release_idle_buffer()
+
+    def stop_serving(self) -> None:
+        """Take no more requests; those under way are still answered."""
+        self.is_serving = False
+        self.stop_listening()
 
     def stop_listening(self) -> None:
         if self._listening is not None:

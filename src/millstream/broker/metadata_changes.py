@@ -3,13 +3,17 @@
 A decision comes with its answer, which is true once its records are committed. If they cannot be (the disk is full),
 the same answer with the error in every entry tells the client so. Without it the connection would have to be closed,
 and an administrator would see a disconnect where the broker knows the reason.
+
+A node that is not the active controller answers in the same way, with NOT_CONTROLLER; except that a request from an
+Envelope goes back to the broker that sent it, which looks for the active controller again.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from millstream.protocol.errors import StorageError
+from millstream.broker.dispatch import ForwardedContext
+from millstream.protocol.errors import NotController, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,9 +40,14 @@ async def change_metadata(ctx: Context, decide: Callable[[MetadataImage, int], D
         if not decided:
             raise
         return _refused(decided[0], error)
+    except NotController as error:
+        if isinstance(ctx, ForwardedContext):
+            raise
+        # Decided once more, for the form of the answer only.
+        return _refused(decide(ctx.broker.image, ctx.broker.ports.clock.wall_ms()).response, error)
 
 
-def _refused(response: Response, error: StorageError) -> Response:
+def _refused(response: Response, error: StorageError | NotController) -> Response:
     """The response with the error at its top, or in those of its entries that had none."""
     entries: list[Any] = [response]
     if not hasattr(response, "error_code"):

@@ -1,9 +1,10 @@
 """The metadata log of this node: `__cluster_metadata-0`, the quorum that commits it, and its durability.
 
-The driver of the pure QuorumNode: it feeds events in and carries effects out. Appending writes to the file at once and
-returns; a commit comes later, when fsync has reached the file (Kafka's raft syncs every append, too) and the quorum
-agrees. All appends that arrive while a sync is under way share the next one, so a burst of topic creations costs a few
-syncs, and the event loop waits for none of them.
+The driver of the pure QuorumNode: it feeds events in and carries effects out. What goes to files is done here; what
+goes to other nodes is handed to `outside` (quorum_driver.py). Appending writes to the file at once and returns; a
+commit comes later, when fsync has reached the file (Kafka's raft syncs every append, too) and the quorum agrees. All
+appends that arrive while a sync is under way share the next one, so a burst of topic creations costs a few syncs, and
+the event loop waits for none of them.
 
 A failing disk ends it: what was not committed never will be, everybody who waits is told, and nothing more is accepted.
 A node without its metadata log is of no use to a cluster. A full disk is another matter: what does not fit is refused
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from millstream.broker.metadata_batches import (
     control_batch,
@@ -24,40 +25,50 @@ from millstream.broker.metadata_batches import (
     metadata_batch,
     voter_messages,
 )
-from millstream.broker.metadata_replay import METADATA_DIRECTORY, ReplayedMetadata, replay_log, replay_snapshot
-from millstream.broker.metadata_snapshot import PART, SnapshotId
-from millstream.log.config import DAY_MS, LogConfig
-from millstream.log.log import Log
-from millstream.log.producers import Origin
+from millstream.broker.metadata_files import QUORUM_STATE, MetadataFiles
+from millstream.log.config import DAY_MS
+from millstream.log.cutting import NO_SPACE
+from millstream.log.following import UnexpectedOffset
 from millstream.metadata.record_types import BeginTransactionRecord, EndTransactionRecord
-from millstream.protocol.errors import NotController, StorageError
-from millstream.protocol.uuid import METADATA_TOPIC_ID, Uuid
-from millstream.quorum.election_state import ElectionState, decode_election_state, encode_election_state
+from millstream.protocol.errors import CorruptMessage, NotController, StorageError
 from millstream.quorum.events import (
-    AwaitElection,
+    Answer,
+    AnswerFetch,
+    Append,
     Commit,
     Effect,
     Event,
     Flushed,
-    Follow,
     Lead,
     Persist,
-    RequestVotes,
+    SnapshotLoaded,
     Started,
+    StepDown,
+    Truncate,
     VotersChanged,
+    Wake,
 )
 from millstream.quorum.node import QuorumNode
-from millstream.quorum.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
+from millstream.quorum.positions import LogPosition
+from millstream.quorum.voters import DYNAMIC, VoterEndpoint, VoterSet
+from millstream.runtime.logs import Logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
+    from millstream.broker.metadata_replay import ReplayedMetadata
+    from millstream.broker.metadata_snapshot import SnapshotId
+    from millstream.broker.quorum_config import QuorumConfig
     from millstream.log.flushing import SyncTarget
-    from millstream.metadata.image import MetadataImage
+    from millstream.log.log import Log
     from millstream.metadata.record_types import MetadataRecord
+    from millstream.protocol.uuid import Uuid
     from millstream.runtime.ports import Ports
 
-QUORUM_STATE = "quorum-state"
+__all__ = ["QUORUM_STATE", "FramedRecords", "MetadataLog", "MetadataLogConfig"]
+
+_TRY_AGAIN_MS = 1000
+_log = Logger("millstream.metadata")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,31 +90,40 @@ class FramedRecords(NamedTuple):
     groups: list[list[bytes]]
 
 
-class MetadataLog:
-    """See the module's docstring. Made by `MetadataLog.open`; `start` makes it lead."""
+class Follower(Protocol):
+    """Who wants to know what becomes of the log: the controller."""
 
-    def __init__(
-        self,
-        ports: Ports,
-        directory: str,
-        log: Log,
-        quorum: QuorumNode,
-        replayed: ReplayedMetadata,
-        *,
-        on_commit: Callable[[int], None],
-        on_failure: Callable[[BaseException], None],
-    ) -> None:
+    def committed(self, high_watermark: int) -> None: ...
+    def leads(self) -> None: ...
+    def stepped_down(self) -> None: ...
+    def truncated(self, end_offset: int) -> None: ...
+    def began_anew(self, replayed: ReplayedMetadata) -> None: ...
+    def failed(self, error: BaseException) -> None: ...
+
+
+class Outside(Protocol):
+    """Where effects go that concern other nodes, and the clock."""
+
+    def carry_out(self, effect: Effect) -> None: ...
+
+    def log_changed(self) -> None:
+        """Records were appended, or more of them are committed."""
+
+
+class MetadataLog:
+    """See the module's docstring. Made by `MetadataLog.open`; `start` enters the quorum."""
+
+    def __init__(self, ports: Ports, files: MetadataFiles, quorum: QuorumNode, follower: Follower) -> None:
         self._ports = ports
-        self.directory = directory
-        self.log = log
+        self.files = files
+        self.log: Log = files.log
         self.quorum = quorum
-        self.replayed = replayed
-        self.latest_snapshot = replayed.snapshot
-        self._on_commit = on_commit
-        self._on_failure = on_failure
+        self.replayed = files.replayed
+        self._follower = follower
+        self.outside: Outside | None = None
         self._flushing: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
-        self._voters_to_write: VoterSet | None = None
+        self._own_endpoints: tuple[VoterEndpoint, ...] = ()
 
     @classmethod
     def open(
@@ -115,55 +135,36 @@ class MetadataLog:
         directory_id: Uuid,
         controller_endpoints: tuple[VoterEndpoint, ...],
         config: MetadataLogConfig,
-        on_commit: Callable[[int], None],
-        on_failure: Callable[[BaseException], None],
+        quorum: QuorumConfig,
+        follower: Follower,
     ) -> MetadataLog:
         """Open (and recover) the log, and replay it. The caller holds the lock of the directory."""
-        disk = ports.disk
-        directory = f"{metadata_log_dir}/{METADATA_DIRECTORY}"
-        if not disk.exists(directory):
-            disk.make_directory(directory)
-            disk.sync_directory(metadata_log_dir)
-        for name in disk.list_directory(directory):
-            if name.endswith(PART):
-                disk.remove(f"{directory}/{name}")
-        replayed = replay_snapshot(disk, directory)
-        end_of_snapshot = replayed.snapshot.end_offset if replayed.snapshot else 0
-        now_ms = ports.clock.wall_ms()
-        log = Log.open(
-            disk,
-            directory,
-            log_config(config),
-            topic_id=METADATA_TOPIC_ID,
-            clean=False,
-            recovery_point=end_of_snapshot,
-            log_start_offset=0,
-            now_ms=now_ms,
-        )
-        if end_of_snapshot > log.end_offset:
-            # A follower that died between fetching a snapshot and starting its log behind it.
-            log.truncate_fully_and_start_at(end_of_snapshot, now_ms)
-        replayed = replay_log(replayed, log)
-        quorum = QuorumNode(
+        files = MetadataFiles.open(ports, metadata_log_dir, config, quorum.voters_without_a_record(node_id))
+        latest = files.history.latest
+        node = QuorumNode(
             node_id=node_id,
             directory_id=directory_id,
-            voters=replayed.voters or VoterSet((Voter(node_id),)),
-            kraft_version=replayed.kraft_version,
-            state=_read_election_state(ports, directory),
+            voters=latest.voters,
+            kraft_version=latest.kraft_version,
+            state=files.read_election_state(),
+            log=files,
             jitter_ms=ports.random.below,
+            timeouts=quorum.timeouts,
+            may_stand=quorum.is_controller,
+            voters_offset=latest.offset,
+            former_voters=files.history.former,
         )
-        opened = cls(ports, directory, log, quorum, replayed, on_commit=on_commit, on_failure=on_failure)
-        opened._voters_to_write = _voters_to_write(replayed, node_id, controller_endpoints)
+        opened = cls(ports, files, node, follower)
+        opened._own_endpoints = controller_endpoints
         return opened
 
     def start(self) -> None:
         """Enter the quorum. Alone in it, this node leads a new epoch when the call returns."""
-        self._step(Started(self.log.end_offset, max(self.log.epochs.latest_epoch, self.replayed.image.epoch)))
+        self.step(Started())
 
     @property
-    def image(self) -> MetadataImage:
-        """The state as replayed from disk."""
-        return self.replayed.image
+    def directory(self) -> str:
+        return self.files.directory
 
     @property
     def epoch(self) -> int:
@@ -177,18 +178,9 @@ class MetadataLog:
     def high_watermark(self) -> int:
         return self.quorum.high_watermark
 
-    def note_snapshot(self, snapshot: SnapshotId) -> None:
-        """A snapshot was written."""
-        self.latest_snapshot = snapshot
-
-    def forget_before(self, offset: int) -> int:
-        """Let the log begin at `offset`, which a snapshot covers; returns how many bytes of whole segments went."""
-        before = self.log.size_bytes
-        now_ms = self._ports.clock.wall_ms()
-        self.log.advance_start_offset(offset)
-        self.log.enforce_retention(now_ms)
-        self.log.remove_due(now_ms)
-        return before - self.log.size_bytes
+    @property
+    def latest_snapshot(self) -> SnapshotId | None:
+        return self.files.snapshots[-1] if self.files.snapshots else None
 
     def frame(self, records: Sequence[MetadataRecord], level: int) -> FramedRecords:
         """Encode records for one atomic batch, or where they are too many for a metadata transaction of several."""
@@ -209,56 +201,155 @@ class MetadataLog:
         try:
             for values in framed.groups:
                 batch = metadata_batch(values, base_offset=self.end_offset, epoch=self.epoch, timestamp_ms=timestamp_ms)
-                self._write(batch, timestamp_ms)
+                self.files.append_as_leader(batch, self.epoch, timestamp_ms)
                 size += len(batch)
         except StorageError as error:
             if not self.log.take_back_what_did_not_fit(begin, timestamp_ms):
                 self._fail(error)
             raise
-        self._request_flush()
+        self._appended()
         return size
 
-    def _write(self, batch: bytearray, timestamp_ms: int) -> None:
-        self.log.append_as_leader(batch, self.epoch, timestamp_ms, origin=Origin.RAFT_LEADER)
+    def append_voters(self, voters: VoterSet) -> int:
+        """Write another set of voters, which counts at once; returns its offset."""
+        offset, now_ms = self.end_offset, self._ports.clock.wall_ms()
+        batch = control_batch([voters.to_record()], base_offset=offset, epoch=self.epoch, timestamp_ms=now_ms)
+        self.files.append_as_leader(batch, self.epoch, now_ms)
+        self.files.history.add_voters(offset, voters)
+        self._voters_changed()
+        self._appended()
+        return offset
 
     # The quorum's effects
 
-    def _step(self, event: Event) -> None:
-        effects = self.quorum.step(event, self._ports.clock.monotonic_ms())
-        for effect, following in zip_longest(effects, effects[1:]):
-            # Of two states in a row only the second need be found after a crash: nothing happened in between.
-            if not (isinstance(effect, Persist) and isinstance(following, Persist)):
-                self._carry_out(effect)
+    def step(self, event: Event) -> Answer | AnswerFetch | None:
+        """Feed the quorum and do what it wants done; the answer, where the event was a request."""
+        if self._failure is not None:
+            raise StorageError(f"the metadata log is offline: {self._failure}")
+        answer: Answer | AnswerFetch | None = None
+        before = self.quorum.remember()
+        done = 0
+        try:
+            effects = self.quorum.step(event, self._ports.clock.monotonic_ms())
+            for effect, following in zip_longest(effects, effects[1:]):
+                if isinstance(effect, Answer | AnswerFetch):
+                    answer = effect
+                # Of two states in a row only the second need be found after a crash: nothing happened in between.
+                elif not (isinstance(effect, Persist) and isinstance(following, Persist)):
+                    self._carry_out(effect)
+                    done += 1
+        except Exception as error:
+            if not done and isinstance(error, OSError) and error.errno in NO_SPACE:
+                # Nothing has happened yet but that the new state could not be written: then it is not entered.
+                self.quorum.go_back(before)
+                self._tell_outside_to_wake()
+                raise StorageError(f"there is no space for the state of the quorum: {error}") from error
+            # Whatever else could not be done, nobody knows what state that leaves: the node must not go on.
+            self._fail(error)
+            if isinstance(error, OSError):
+                raise StorageError(f"the metadata log failed: {error}") from error
+            raise
+        return answer
 
     def _carry_out(self, effect: Effect) -> None:
         match effect:
             case Persist(state):
-                self._persist(state)
+                self.files.write_election_state(
+                    state, kraft_version=self.quorum.kraft_version, voter_ids=self.quorum.voters.ids()
+                )
             case Lead(epoch, voter_ids, granting_ids):
                 self._begin_epoch(epoch, voter_ids, granting_ids)
             case Commit(high_watermark):
                 self.log.advance_high_watermark(high_watermark)
-                self._on_commit(high_watermark)
-            case RequestVotes() | AwaitElection() | Follow():
-                raise AssertionError(f"a quorum of one never asks for {effect}")
+                self._follower.committed(high_watermark)
+                self._tell_outside()
+            case Append(records):
+                self._append_fetched(records)
+            case Truncate(offset):
+                self.files.truncate(offset)
+                self._follower.truncated(offset)
+                self._voters_changed()
+            case StepDown():
+                self._follower.stepped_down()
+                self._tell_outside()
+            case _:
+                if self.outside is not None:
+                    self.outside.carry_out(effect)
 
-    def _persist(self, state: ElectionState) -> None:
-        content = encode_election_state(
-            state, kraft_version=self.quorum.kraft_version, voter_ids=self.quorum.voters.ids()
-        )
-        self._ports.disk.replace_file(f"{self.directory}/{QUORUM_STATE}", content)
+    def _append_fetched(self, records: bytes | memoryview) -> None:
+        begin = self.end_offset
+        try:
+            voters_changed = self.files.append_fetched(records)
+        except (CorruptMessage, UnexpectedOffset) as error:
+            _log.warning("the quorum's leader sent records that do not fit", error=str(error))
+            return
+        except StorageError:
+            # What does not fit on a full disk is fetched again, until there is space.
+            if not self.log.take_back_what_did_not_fit(begin, self._ports.clock.wall_ms()):
+                raise
+            return
+        if voters_changed:
+            self._voters_changed()
+        self._request_flush()
 
     def _begin_epoch(self, epoch: int, voter_ids: tuple[int, ...], granting_ids: tuple[int, ...]) -> None:
         now_ms = self._ports.clock.wall_ms()
         change = leader_change(self.quorum.node_id, voter_ids, granting_ids)
-        voters, self._voters_to_write = self._voters_to_write, None
+        voters = self._voters_to_write()
         messages = [change] if voters is None else [change, *voter_messages(voters)]
-        self._write(control_batch(messages, base_offset=self.end_offset, epoch=epoch, timestamp_ms=now_ms), now_ms)
+        offset = self.end_offset
+        self.files.append_as_leader(
+            control_batch(messages, base_offset=offset, epoch=epoch, timestamp_ms=now_ms), epoch, now_ms
+        )
         if voters is not None:
-            self._step(VotersChanged(voters, DYNAMIC))
-        self._request_flush()
+            self.files.history.add_version(offset + 1, DYNAMIC)
+            self.files.history.add_voters(offset + 2, voters)
+            self._voters_changed()
+        self._follower.leads()
+        self._appended()
+
+    def _voters_to_write(self) -> VoterSet | None:
+        """A dynamic quorum's voters go into the log with its first epoch, and again when this node has moved."""
+        latest = self.files.history.latest
+        if latest.kraft_version < DYNAMIC:
+            return None
+        own = latest.voters.find(self.quorum.node_id)
+        endpoints = self._own_endpoints
+        if own is None or not endpoints or own.endpoints == endpoints:
+            # An offset below zero: only the snapshot that formatting wrote says so.
+            return None if latest.offset >= 0 else latest.voters
+        return VoterSet(tuple(replace(each, endpoints=endpoints) if each is own else each for each in latest.voters))
+
+    def _voters_changed(self) -> None:
+        latest = self.files.history.latest
+        if (latest.voters, latest.kraft_version) != (self.quorum.voters, self.quorum.kraft_version):
+            former = self.files.history.former
+            self.step(VotersChanged(latest.voters, latest.kraft_version, latest.offset, former))
+
+    def begin_behind(self, snapshot: SnapshotId) -> None:
+        """A snapshot that was fetched from the leader is complete and in its place."""
+        try:
+            replayed = self.files.begin_behind(snapshot)
+        except (OSError, StorageError) as error:
+            self._fail(error)
+            raise
+        self._voters_changed()
+        self._follower.began_anew(replayed)
+        self.step(SnapshotLoaded(LogPosition(*snapshot)))
 
     # Durability
+
+    def _appended(self) -> None:
+        self._request_flush()
+        self._tell_outside()
+
+    def _tell_outside_to_wake(self) -> None:
+        if self.outside is not None:
+            self.outside.carry_out(Wake(self._ports.clock.monotonic_ms() + _TRY_AGAIN_MS))
+
+    def _tell_outside(self) -> None:
+        if self.outside is not None:
+            self.outside.log_changed()
 
     def _request_flush(self) -> None:
         if self._flushing is None:
@@ -271,7 +362,8 @@ class MetadataLog:
                 targets = self.log.sync_targets()
                 await self._ports.workers.in_thread(_sync_all, targets)
                 self.log.synced(end_offset)
-                self._step(Flushed(end_offset))
+                # Not `end_offset`: the log may have been cut off and have grown again meanwhile.
+                self.step(Flushed(self.log.recovery_point))
         except Exception as error:  # noqa: BLE001  # whatever it is, those who wait for a commit must hear of it
             if isinstance(error, OSError):
                 self.log.mark_offline(error)
@@ -279,47 +371,29 @@ class MetadataLog:
         finally:
             self._flushing = None
 
+    async def flushed(self) -> None:
+        """Wait until what was appended so far is on disk."""
+        while self._flushing is not None:
+            await asyncio.wait((self._flushing,))
+
     def _fail(self, error: BaseException) -> None:
         if self._failure is None:
             self._failure = error
-            self._on_failure(error)
+            self._follower.failed(error)
+
+    @property
+    def has_failed(self) -> bool:
+        return self._failure is not None
 
     async def close(self) -> None:
-        """Everything that was appended is durable and committed afterwards, unless the disk has failed."""
-        while self._flushing is not None:
-            await asyncio.wait((self._flushing,))
+        """Everything that was appended is durable afterwards, unless the disk has failed."""
+        await self.flushed()
+        if self._failure is None:
+            # Who still asks hears that there is nothing to be had.
+            self._failure = StorageError("it was closed")
         self.log.close()
 
 
 def _sync_all(targets: list[SyncTarget]) -> None:
     for target in targets:
         target.sync()
-
-
-def log_config(config: MetadataLogConfig) -> LogConfig:
-    """The log's own retention never applies: only what a snapshot covers may go."""
-    return LogConfig(
-        segment_bytes=config.segment_bytes,
-        segment_ms=config.segment_ms,
-        max_message_bytes=(1 << 31) - 1,
-        retention_ms=-1,
-        retention_bytes=-1,
-        # Nobody reads a metadata segment while it goes: replay happens at the start only.
-        file_delete_delay_ms=0,
-    )
-
-
-def _read_election_state(ports: Ports, directory: str) -> ElectionState:
-    path = f"{directory}/{QUORUM_STATE}"
-    return decode_election_state(ports.disk.read_file(path)) if ports.disk.exists(path) else ElectionState()
-
-
-def _voters_to_write(replayed: ReplayedMetadata, node_id: int, endpoints: tuple[VoterEndpoint, ...]) -> VoterSet | None:
-    """A dynamic quorum's voters go into the log with its first epoch, and again when this node's address changed."""
-    voters = replayed.voters
-    if voters is None:
-        return None
-    own = voters.find(node_id)
-    if own is None or not endpoints or own.endpoints == endpoints:
-        return None if replayed.voters_logged else voters
-    return VoterSet(tuple(replace(each, endpoints=endpoints) if each is own else each for each in voters))

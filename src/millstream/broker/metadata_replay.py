@@ -8,12 +8,12 @@ a start) read the same files without opening, locking or repairing anything; the
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.broker.metadata_batches import decode_batch
 from millstream.broker.metadata_snapshot import FIRST_SNAPSHOT, SnapshotId, list_snapshots, read_snapshot
 from millstream.log import names
-from millstream.metadata.delta import Delta, apply
+from millstream.metadata.delta import NO_CHANGES, Changes, Delta, apply
 from millstream.metadata.image import EMPTY_IMAGE, MetadataImage
 from millstream.protocol.errors import CorruptMessage
 from millstream.protocol.messages.data.kraft_version_record import KRaftVersionRecord
@@ -33,12 +33,21 @@ METADATA_DIRECTORY = "__cluster_metadata-0"
 _CHUNK_BYTES = 1 << 20
 
 
+class ControlAt(NamedTuple):
+    """A control record of the log."""
+
+    offset: int
+    message: ControlMessage
+
+
 @dataclass(frozen=True, slots=True)
 class ReplayedMetadata:
     """What the files say.
 
     `voters` is None in a static quorum. `voters_logged` is whether they stand in the log or a snapshot of it, and not
-    only in the first snapshot, which formatting wrote. `bytes_since_snapshot` is what was replayed from the log.
+    only in the first snapshot, which formatting wrote. `bytes_since_snapshot` is what was replayed from the log,
+    `changes` what that did to the image, and `control` the records about voters among it: not all of it need be
+    committed. `snapshot_image`, `snapshot_voters` and `snapshot_kraft_version` are as the snapshot alone says.
     """
 
     image: MetadataImage
@@ -47,6 +56,11 @@ class ReplayedMetadata:
     voters_logged: bool = False
     snapshot: SnapshotId | None = None
     bytes_since_snapshot: int = 0
+    changes: Changes = NO_CHANGES
+    control: tuple[ControlAt, ...] = ()
+    snapshot_image: MetadataImage = EMPTY_IMAGE
+    snapshot_voters: VoterSet | None = None
+    snapshot_kraft_version: int = STATIC
 
 
 def replay_snapshot(disk: Disk, directory: str) -> ReplayedMetadata:
@@ -73,16 +87,20 @@ def replay_snapshot(disk: Disk, directory: str) -> ReplayedMetadata:
         voters=content.voters,
         voters_logged=content.voters is not None and newest != FIRST_SNAPSHOT,
         snapshot=newest,
+        snapshot_image=image,
+        snapshot_voters=content.voters,
+        snapshot_kraft_version=content.kraft_version,
     )
 
 
-def replay_log(start: ReplayedMetadata, log: Log) -> ReplayedMetadata:
-    """Everything that an open log holds behind the snapshot."""
+def replay_log(start: ReplayedMetadata, log: Log, upto_offset: int | None = None) -> ReplayedMetadata:
+    """Everything that an open log holds behind the image of `start`; up to an offset where a batch ends."""
+    end_offset = log.end_offset if upto_offset is None else upto_offset
 
     def next_chunk(offset: int) -> bytes | None:
-        if offset >= log.end_offset:
+        if offset >= end_offset:
             return None
-        chunk = log.read(offset, _CHUNK_BYTES, log.end_offset, at_least_one_batch=True)
+        chunk = log.read(offset, _CHUNK_BYTES, end_offset, at_least_one_batch=True)
         if not chunk:
             raise CorruptMessage(f"the metadata log holds nothing at offset {offset}")
         return chunk
@@ -103,6 +121,7 @@ def _replay_batches(start: ReplayedMetadata, next_chunk: Callable[[int], bytes |
     state = start
     offset, epoch, timestamp_ms = start.image.offset, start.image.epoch, start.image.timestamp_ms
     size = 0
+    control: list[ControlAt] = []
     while (chunk := next_chunk(offset + 1)) is not None:
         for position, header in each_batch(chunk):
             if header.last_offset <= start.image.offset:
@@ -112,10 +131,11 @@ def _replay_batches(start: ReplayedMetadata, next_chunk: Callable[[int], bytes |
                 delta.replay(record)
             if batch.control:
                 state = _note_control(state, batch.control)
+                control += (ControlAt(header.base_offset + at, message) for at, message in enumerate(batch.control))
             offset, epoch, timestamp_ms = header.last_offset, header.leader_epoch, header.max_timestamp
             size += header.size
-    image, _ = delta.finish(offset, epoch, timestamp_ms)
-    return replace(state, image=image, bytes_since_snapshot=size)
+    image, changes = delta.finish(offset, epoch, timestamp_ms)
+    return replace(state, image=image, bytes_since_snapshot=size, changes=changes, control=tuple(control))
 
 
 def _note_control(state: ReplayedMetadata, messages: Iterable[ControlMessage]) -> ReplayedMetadata:
@@ -125,6 +145,16 @@ def _note_control(state: ReplayedMetadata, messages: Iterable[ControlMessage]) -
         elif isinstance(message, VotersRecord):
             state = replace(state, voters=VoterSet.from_record(message), voters_logged=True)
     return state
+
+
+def control_records(records: bytes | memoryview) -> list[ControlAt]:
+    """The control records among whole batches, with their offsets."""
+    found = []
+    for position, header in each_batch(records):
+        if header.is_control:
+            messages = decode_batch(records, position, header).control
+            found += [ControlAt(header.base_offset + at, message) for at, message in enumerate(messages)]
+    return found
 
 
 def _chunks_of_files(disk: Disk, directory: str) -> Iterator[bytes]:

@@ -109,14 +109,15 @@ class Snapshotting:
         snapshot = SnapshotId(image.offset + 1, image.epoch)
         path = f"{self._log.directory}/{snapshot.file_name}"
         part = path.removesuffix(CHECKPOINT) + PART
-        quorum = self._log.quorum
+        # Those of the image's own offset: newer ones may not be committed yet.
+        voters = self._log.files.history.at(image.offset)
         batches = snapshot_batches(
             snapshot_records(image),
             level=image.metadata_version,
             epoch=image.epoch,
             last_contained_ms=image.timestamp_ms,
             now_ms=self._ports.clock.wall_ms(),
-            voters=None if quorum.kraft_version == STATIC else quorum.voters,
+            voters=None if voters.kraft_version == STATIC else voters.voters,
         )
         file = disk.create(part)
         try:
@@ -128,16 +129,16 @@ class Snapshotting:
             file.close()
         disk.rename(part, path)
         await self._ports.workers.in_thread(disk.sync_directory, self._log.directory)
-        self._log.note_snapshot(snapshot)
         self.clean()
         return snapshot
 
     def clean(self) -> None:
         """Apply the retention settings: see the module's docstring."""
-        disk, directory = self._ports.disk, self._log.directory
+        disk, files, directory = self._ports.disk, self._log.files, self._log.directory
         snapshots = list_snapshots(disk, directory)
         size = self._log.log.size_bytes + sum(disk.size(f"{directory}/{each.file_name}") for each in snapshots)
         now_ms = self._ports.clock.wall_ms()
+        files.snapshots = snapshots
         while len(snapshots) > 1:
             oldest = snapshots[0]
             too_old = 0 <= self._config.retention_ms_max < now_ms - self._time_of(oldest)
@@ -148,7 +149,7 @@ class Snapshotting:
             size -= disk.size(path)
             disk.remove(path)
             self._times.pop(oldest, None)
-            size -= self._log.forget_before(snapshots[0].end_offset)
+            size -= files.forget_before(snapshots[0].end_offset)
 
     def _time_of(self, snapshot: SnapshotId) -> int:
         known = self._times.get(snapshot)

@@ -57,6 +57,9 @@ METRICS: tuple[Metric, ...] = (
     _counter("produced_bytes", "millstream_produced_bytes_total", "Bytes of record batches appended by producers."),
     _counter("failed_produces", "millstream_failed_produces_total", "Partitions of Produce requests refused."),
     _counter("fetched_bytes", "millstream_fetched_bytes_total", "Bytes of record batches sent to readers."),
+    _counter("replicated_bytes", "millstream_replicated_bytes_total", "Bytes of record batches taken from leaders."),
+    _counter("isr_expansions", "millstream_isr_expansions_total", "Followers proposed for the in-sync replicas."),
+    _counter("isr_shrinkings", "millstream_isr_shrinkings_total", "Times that followers were found to lag."),
     _counter("failed_handlers", "millstream_failed_handlers_total", "Requests that failed by a bug of the broker."),
     _counter("connections_refused", "millstream_connections_refused_total", "Connections refused by a limit."),
     _counter("connections_cut_off", "millstream_connections_cut_off_total", "Connections closed for bad input."),
@@ -67,6 +70,11 @@ METRICS: tuple[Metric, ...] = (
     _gauge("millstream_topics", "Topics hosted here.", lambda node: len(node.partitions.by_name)),
     _gauge("millstream_partitions", "Partitions hosted here.", lambda node: node.partitions.count),
     _gauge("millstream_offline_partitions", "Partitions on failed disks.", lambda node: node.partitions.offline_count),
+    _gauge("millstream_leaders", "Partitions led here.", lambda node: node.partitions.led_count),
+    _gauge("millstream_under_replicated_partitions", "Led here, with replicas that are not in sync.",
+           lambda node: node.partitions.under_replicated_count),
+    _gauge("millstream_under_min_isr_partitions", "Led here, with fewer in sync than min.insync.replicas.",
+           lambda node: node.partitions.under_min_isr_count),
     _gauge("millstream_fetch_sessions", "Incremental fetch sessions.", lambda node: len(node.fetch_sessions)),
     _gauge("millstream_metadata_offset", "Offset of the newest metadata applied.", lambda node: node.image.offset),
     _gauge("millstream_groups", "Groups coordinated here.", lambda node: node.groups.group_count),
@@ -95,6 +103,9 @@ class Metrics:
     produced_bytes: int
     failed_produces: int
     fetched_bytes: int
+    replicated_bytes: int
+    isr_expansions: int
+    isr_shrinkings: int
     failed_handlers: int
     connections_refused: int
     connections_cut_off: int

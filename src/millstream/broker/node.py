@@ -1,8 +1,11 @@
-"""One node: the composition root, where settings and ports become a running broker and controller.
+"""One node: the composition root, where settings and ports become a running broker, a controller, or both.
 
 `start` brings the parts up in the order in which they need each other: directories (locked, formatted if empty), the
-metadata quorum and its image, the partitions that the image says live here, the listeners, the registration that makes
-the rest of the cluster see this broker, and the jobs that run by the clock. `stop` takes them down the other way.
+metadata quorum and its image, the registration that gives this broker its epoch, the partitions that the image says
+live here, and at last the word to the controller that this broker serves. `stop` takes them down the other way.
+
+The controllers' listener serves before all that: without it a quorum of several nodes would never find a leader. The
+broker's own listeners serve when all is loaded.
 """
 
 from __future__ import annotations
@@ -10,62 +13,67 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from millstream.broker.controller_node import ControllerNode, ControllerNodeConfig
+from millstream.broker.broker_watch import BrokerWatch
+from millstream.broker.closing import close_in_order, though_the_disk_fails
+from millstream.broker.controller_channel import ControllerChannel
+from millstream.broker.controller_node import ControllerNode
 from millstream.broker.deletions import Deletions
 from millstream.broker.dispatch import load_handlers
 from millstream.broker.durability import Durability
 from millstream.broker.fetch_sessions import FetchSessions
 from millstream.broker.group_coordinator import GroupCoordinator
+from millstream.broker.isr_changes import IsrChanges
 from millstream.broker.listeners import ConnectionLimits, Listener
 from millstream.broker.maintenance import Maintenance
-from millstream.broker.metadata_log import MetadataLogConfig
+from millstream.broker.membership import Membership
 from millstream.broker.metrics import Metrics
+from millstream.broker.node_setup import controller_config, open_node_storage, registered_endpoints
 from millstream.broker.partitions import Partitions
+from millstream.broker.peers import Peers
 from millstream.broker.producer_ids import ProducerIds
-from millstream.broker.storage_format import Storage, StorageLayout, open_storage
+from millstream.broker.replica_fetchers import ReplicaFetchers
+from millstream.broker.storage_format import Storage, StorageLayout
 from millstream.broker.transaction_coordinator import TransactionCoordinator
 from millstream.broker.wakeups import Wakeups
 from millstream.log.compaction import Compactor
 from millstream.log.directory import LogDirectory
 from millstream.metadata.features import registered_features
-from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT, Endpoint
+from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT
 from millstream.protocol.errors import BrokerError
 from millstream.protocol.frame_reader import SCRATCH_BYTES
-from millstream.quorum.voters import VoterEndpoint
 from millstream.runtime.logs import Logger
 from millstream.security.operations import AllowAll, Authorizer
 from millstream.security.quotas import NoQuotas, Quotas
 from millstream.settings import (
-    BROKER_RACK,
     LOG_CLEANER_DEDUPE_BUFFER_SIZE,
     LOG_DIR,
     LOG_DIRS,
     MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS,
     METADATA_LOG_DIR,
-    METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
-    METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS,
-    METADATA_LOG_SEGMENT_BYTES,
-    METADATA_LOG_SEGMENT_MS,
-    METADATA_MAX_RETENTION_BYTES,
-    METADATA_MAX_RETENTION_MS,
-    MILLSTREAM_INSECURE,
     NODE_ID,
+    PROCESS_ROLES,
     topic_settings,
 )
-from millstream.settings.listeners import SECURITY_PROTOCOLS, Endpoints, quorum_voters
+from millstream.settings.listeners import Endpoints
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Mapping
 
-    from millstream.metadata.image import MetadataImage, SupportedFeature
+    from millstream.metadata.delta import Changes
+    from millstream.metadata.image import Endpoint, MetadataImage, SupportedFeature
     from millstream.runtime.ports import Ports
     from millstream.settings import Settings
 
 _log = Logger("millstream.node")
+# What was begun in the background is waited for at a stop, but not for ever: the controller it asks may be gone.
+BACKGROUND_S = 5.0
+_HOW_TO_FORMAT = (
+    "All nodes of a cluster are formatted with one id: see `millstream format --help`, or use --cluster-id."
+)
 
 
 class Node:
-    """A broker and controller in one. Made, started and stopped on one event loop."""
+    """A broker, a controller, or both (`process.roles`). Made, started and stopped on one event loop."""
 
     controller: ControllerNode
     storage: Storage
@@ -75,12 +83,15 @@ class Node:
     transactions: TransactionCoordinator
     connection_limits: ConnectionLimits
 
-    def __init__(self, settings: Settings, ports: Ports) -> None:
+    def __init__(self, settings: Settings, ports: Ports, *, cluster_id: str | None = None) -> None:
         self.loop = asyncio.get_running_loop()
         self.started_with = settings
         self.settings = settings
         self.ports = ports
+        # For directories that are empty; those that are not must be of this cluster. None: whatever they say.
+        self._wanted_cluster_id = cluster_id
         self.node_id = settings[NODE_ID]
+        self.is_broker = "broker" in settings[PROCESS_ROLES]
         self.endpoints = Endpoints.of(settings)
         self.metrics = Metrics()
         self.authorizer: Authorizer = AllowAll()
@@ -93,11 +104,18 @@ class Node:
         self.log_directories: list[LogDirectory] = []
         self._held_directories: list[LogDirectory] = []
         self._background: dict[asyncio.Task[None], None] = {}
+        self._image_awaited: list[tuple[Callable[[MetadataImage], bool], asyncio.Future[None]]] = []
+        self.peers = Peers(ports.network, f"millstream-{self.node_id}")
+        self.membership = Membership(self)
+        self.watch = BrokerWatch(self)
+        self._to_controller = ControllerChannel(self)
         self.wakeups = Wakeups()
+        self.replica_fetchers = ReplicaFetchers(self)
+        self.isr_changes = IsrChanges(self)
         self.partitions = Partitions(self)
         self.groups = GroupCoordinator(self)
         self.partitions.role_listeners[self.groups.topic] = self.groups
-        self.producer_ids = ProducerIds(self._allocate_producer_ids)
+        self.producer_ids = ProducerIds(self.membership.allocate_producer_ids)
         self.transactions = TransactionCoordinator(self)
         self.partitions.role_listeners[self.transactions.topic] = self.transactions
         self.fetch_sessions = FetchSessions(ports.random, settings[MAX_INCREMENTAL_FETCH_SESSION_CACHE_SLOTS])
@@ -154,8 +172,42 @@ class Node:
         self.connection_limits.follow(self.settings)
         self.compactor.dedupe_buffer_bytes = self.settings[LOG_CLEANER_DEDUPE_BUFFER_SIZE]
 
-    async def _allocate_producer_ids(self) -> range:
-        return await self.controller.allocate_producer_ids()
+    @property
+    def broker_epoch(self) -> int:
+        """Of this broker's registration; -1 before it has one."""
+        return self.membership.epoch
+
+    def endpoint_of(self, broker_id: int) -> tuple[str, int] | None:
+        """Where brokers reach that one; None if it is not registered or has no such listener."""
+        broker = self.image.brokers.get(broker_id)
+        endpoint = None if broker is None else broker.endpoint(self.endpoints.inter_broker)
+        return None if endpoint is None else (endpoint.host, endpoint.port)
+
+    async def ask_controller(
+        self, request: Any, *, version: int | None = None, timeout_ms: int, purpose: str = "controller"
+    ) -> Any:
+        """The answer of whoever is the active controller (controller_channel.py)."""
+        return await self._to_controller.ask(request, version=version, timeout_ms=timeout_ms, purpose=purpose)
+
+    async def wait_for_image(self, holds: Callable[[MetadataImage], bool]) -> None:
+        """Until the metadata that this node has replayed says so."""
+        if not holds(self.image):
+            came: asyncio.Future[None] = self.loop.create_future()
+            self._image_awaited.append((holds, came))
+            await came
+
+    def _image_changed(self, image: MetadataImage, changes: Changes) -> None:
+        if changes.configs and not self.is_broker:
+            self.follow_broker_settings(image)
+        if self._image_awaited:
+            waiting, self._image_awaited = self._image_awaited, []
+            for holds, came in waiting:
+                if came.done():
+                    continue
+                if holds(image):
+                    came.set_result(None)
+                else:
+                    self._image_awaited.append((holds, came))
 
     def background(self, work: Coroutine[Any, Any, object]) -> None:
         """Run something that nobody waits for; a refusal is logged, and a stop waits for it."""
@@ -174,11 +226,21 @@ class Node:
 
     async def start(self) -> None:
         """Come up; when this returns, clients are served."""
+        starting = self.loop.create_task(self._start())
         try:
-            await self._start()
+            await self._started_or_failed(starting)
         except BaseException:
+            starting.cancel()
+            await asyncio.gather(starting, return_exceptions=True)
             await self._take_down(clean=False)
             raise
+
+    async def _started_or_failed(self, starting: asyncio.Task[None]) -> None:
+        """A node whose metadata log fails would otherwise wait for the rest of its cluster for ever."""
+        await asyncio.wait((starting, self.failed), return_when=asyncio.FIRST_COMPLETED)
+        if not starting.done():
+            raise self.failed.result()
+        starting.result()
 
     async def _start(self) -> None:
         layout = StorageLayout.of(_log_dirs(self.settings), self.settings[METADATA_LOG_DIR])
@@ -198,31 +260,48 @@ class Node:
         # Sockets first: port 0 becomes a number here, and registrations carry numbers. Nobody is served before the end.
         for listener in self.listeners:
             await listener.open()
-        self.storage = open_storage(
-            self.ports, layout, node_id=self.node_id, controller_endpoint=self._voter_endpoint()
-        )
+        self.storage = open_node_storage(self, layout, self._wanted_cluster_id)
         for path, directory in held.items():
             directory.id = self.storage.directory_ids[path]
         self.log_directories += [held[path] for path in layout.log_dirs]
-        self.controller = await ControllerNode.start(self.ports, self._controller_config(), self._fail)
+        await self._start_controller()
+        if self.is_broker:
+            await self._start_broker()
+        self.is_ready = True
+        for listener in self.listeners:
+            listener.start_serving()
+
+    async def _start_controller(self) -> None:
+        self.controller = await ControllerNode.start(self.ports, controller_config(self), self._fail, peers=self.peers)
+        self.controller.on_leadership(self.watch.leadership_changed)
+        self.watch.leadership_changed(self.controller.is_active)
+        self.controller.subscribe(self._image_changed)
+        self.controller.subscribe(self.watch.metadata_changed)
+        for listener in self.listeners:
+            if listener.is_controller:
+                listener.start_serving()
+        if "controller" in self.settings[PROCESS_ROLES]:
+            self.membership.keep_controller_registered(self._registered_endpoints(controller=True))
+            self.watch.start()
+
+    async def _start_broker(self) -> None:
+        epochs = {directory.clean_broker_epoch for directory in self.log_directories}
+        await self.membership.register(
+            self._registered_endpoints(controller=False),
+            self.storage.log_dir_ids,
+            clean_shutdown_epoch=epochs.pop() if len(epochs) == 1 else -1,
+        )
+        # The image holds this very registration: no leadership of an earlier life is in it.
         image = self.controller.image
         self.follow_broker_settings(image)
         self.partitions.load(image)
         self._tidy_up()
-        self.controller.subscribe(self.partitions.apply)
-        self.controller.subscribe(self.groups.metadata_changed)
-        epochs = {directory.clean_broker_epoch for directory in self.log_directories}
-        await self.controller.register_broker(
-            endpoints=self._registered_endpoints(controller=False),
-            log_dirs=self.storage.log_dir_ids,
-            rack=self.settings[BROKER_RACK],
-            clean_shutdown_epoch=epochs.pop() if len(epochs) == 1 else -1,
-        )
-        await self.controller.unfence()
+        for listener in (self.partitions.apply, self.groups.metadata_changed, self.membership.metadata_changed):
+            self.controller.subscribe(listener)
+        self.controller.subscribe_log(self.membership.quorum_moved)
+        self.isr_changes.start()
+        await self.membership.unfence()
         self.maintenance.start()
-        self.is_ready = True
-        for listener in self.listeners:
-            listener.start_serving()
 
     def _tidy_up(self) -> None:
         """Folders that the metadata does not know are set aside; those of deleted topics are removed for good."""
@@ -232,73 +311,57 @@ class Node:
             for path in directory.to_remove:
                 self.deletions.later(0, self.ports.disk.remove_tree, path)
 
-    def _controller_config(self) -> ControllerNodeConfig:
-        settings = self.settings
-        return ControllerNodeConfig(
-            node_id=self.node_id,
-            metadata_log_dir=self.storage.layout.metadata_log_dir,
-            directory_id=self.storage.metadata_directory_id,
-            controller_endpoints=self._registered_endpoints(controller=True),
-            bootstrap=self.storage.bootstrap,
-            insecure=settings[MILLSTREAM_INSECURE],
-            log=MetadataLogConfig(
-                segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
-                segment_ms=settings[METADATA_LOG_SEGMENT_MS],
-                record_bytes_between_snapshots_max=settings[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS],
-                snapshot_interval_max_ms=settings[METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS],
-                retention_bytes_max=settings[METADATA_MAX_RETENTION_BYTES],
-                retention_ms_max=settings[METADATA_MAX_RETENTION_MS],
-            ),
-        )
-
     def _registered_endpoints(self, *, controller: bool) -> tuple[Endpoint, ...]:
-        """What is written into the metadata: the advertised address, or the one that is listened on."""
-        advertised = {endpoint.listener: endpoint for endpoint in self.endpoints.advertised}
-        found = []
-        for listener in self.listeners:
-            if listener.is_controller == controller:
-                told = advertised.get(listener.name)
-                protocol = self.endpoints.security_protocols[listener.name]
-                found.append(
-                    Endpoint(
-                        name=listener.name,
-                        host=told.host if told else listener.host or "localhost",
-                        port=told.port if told else listener.port,
-                        security_protocol=SECURITY_PROTOCOLS[protocol],
-                    )
-                )
-        return tuple(found)
-
-    def _voter_endpoint(self) -> VoterEndpoint | None:
-        """Where other controllers would reach this one; None where the voters are fixed by a setting."""
-        if quorum_voters(self.settings):
-            return None
-        for endpoint in self._registered_endpoints(controller=True):
-            return VoterEndpoint(endpoint.name, endpoint.host, endpoint.port)
-        return VoterEndpoint(self.endpoints.controller_names[0], "localhost", 9093)
+        return registered_endpoints(self.endpoints, self.listeners, controller=controller)
 
     def _fail(self, error: BaseException) -> None:
         """The metadata log is broken: this node cannot go on."""
         _log.error("the metadata log failed; the node stops", error=str(error))
+        self._has_failed(error)
+
+    def fail(self, error: BaseException) -> None:
+        """This node has no place in the cluster any more."""
+        _log.error("the node stops", error=str(error))
+        self._has_failed(error)
+
+    def _has_failed(self, error: BaseException) -> None:
         if not self.failed.done():
             self.failed.set_result(error)
 
     # --- going down
+
+    async def leave(self) -> None:
+        """Hand over what this broker leads, and go on without it; the first half of a stop."""
+        await self.membership.leave()
 
     async def stop(self) -> None:
         """Stop in order: nothing acknowledged is lost, and the next start needs no recovery."""
         await self._take_down(clean=True)
 
     async def _take_down(self, *, clean: bool) -> None:
+        leaves = clean and hasattr(self, "controller") and not self.failed.done()
+        if leaves and not self._is_alone:
+            # Clients are served on: they hear from here who leads instead, and may write until then.
+            await self.membership.leave()
+            leaves = False
         self.is_ready = False
         for listener in self.listeners:
-            listener.stop_listening()
+            # The other controllers need this one until it says that it goes.
+            if not listener.is_controller or leaves:
+                listener.stop_serving()
         await self.maintenance.stop()
-        await asyncio.gather(*self._background, return_exceptions=True)
+        await self._end_background()
+        await self.isr_changes.stop()
+        await self.replica_fetchers.stop()
+        if leaves:
+            await self.membership.leave()
+        elif clean and hasattr(self, "controller"):
+            await self.membership.let_others_leave()
+        await self.membership.close()
+        await self.watch.close()
         if hasattr(self, "controller"):
-            if clean and not self.failed.done():
-                await _though_the_disk_fails(self.controller.leave())
-            await _though_the_disk_fails(self.controller.close())
+            await though_the_disk_fails(self.controller.close())
+        self.peers.close()
         for listener in self.listeners:
             listener.close()
         self.groups.close()
@@ -307,36 +370,23 @@ class Node:
         await self.deletions.stop()
         for directory in self._held_directories:
             if clean:
-                await self._close_in_order(directory)
+                await close_in_order(directory, self.ports.workers, self.broker_epoch)
             else:
                 directory.let_go()
         self.ports.workers.close()
 
-    async def _close_in_order(self, directory: LogDirectory) -> None:
-        """A thousand partitions have thousands of files to sync: in threads, so that they share the disk's flushes."""
-        in_thread = self.ports.workers.in_thread
-        targets = directory.prepare_close()
-        files = [target for target in targets if not target.is_directory]
-        folders = [target for target in targets if target.is_directory]
-        # A name is worth nothing before its content: folders come after the files in them.
-        outcomes = await asyncio.gather(*(in_thread(target.sync) for target in files), return_exceptions=True)
-        outcomes += await asyncio.gather(*(in_thread(target.sync) for target in folders), return_exceptions=True)
-        failed = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]
-        for error in failed[:1]:
-            _log.error("not everything could be synced; the next start recovers", error=str(error))
-        # Not synced by us: `close` tries by itself, log by log, and marks those that fail.
-        try:
-            directory.close(self.controller.broker_epoch, targets_synced=not failed)
-        except OSError as error:
-            _log.error("not closed in order; the next start recovers", directory=directory.path, error=str(error))
+    @property
+    def _is_alone(self) -> bool:
+        """Whether nobody else votes, and nobody else could lead anything."""
+        others = any(broker.active and broker.id != self.node_id for broker in self.image.brokers.values())
+        return not others and self.controller.log.quorum.voters.ids() == (self.node_id,)
 
-
-async def _though_the_disk_fails(work: Coroutine[Any, Any, None]) -> None:
-    """A step of a stop. What it could not write costs the next start some time, and nobody any data."""
-    try:
-        await work
-    except BrokerError as error:
-        _log.error("the metadata could not be closed in order; the next start recovers", error=str(error))
+    async def _end_background(self) -> None:
+        if self._background:
+            _, late = await asyncio.wait(self._background, timeout=BACKGROUND_S)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
 
 
 def _log_dirs(settings: Settings) -> tuple[str, ...]:

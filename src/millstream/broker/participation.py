@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
+from millstream.broker.remote_participation import take_part
 from millstream.log.producers import NO_OFFSET
 from millstream.protocol.errors import ErrorCode
 from millstream.settings import (
@@ -102,8 +103,8 @@ class Participation:
         self._verifications: dict[Place, Verification] = {}
 
     def ask(self) -> None:
-        self._asked = self._node.transactions.take_part(
-            self._transactional_id, self._producer_id, self._epoch, list(self._partitions), add=self._add
+        self._asked = take_part(
+            self._node, self._transactional_id, self._producer_id, self._epoch, list(self._partitions), add=self._add
         )
 
     @property

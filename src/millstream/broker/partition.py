@@ -1,8 +1,12 @@
 """A partition that this broker hosts: its log, its role, and the clients that wait on it.
 
+A replica leads, or follows the leader, or does neither (there is no leader, or its log is offline). Roles come from the
+metadata (partitions.py) and belong to one leader epoch.
+
 Appends run synchronously in the request's own call. Where the append itself moves the high watermark (one replica in
-sync, no fsync asked for), the answer is written in that same call: no task, no future. Everything that waits, waits
-for the high watermark: acks=all appends (`when_committed`), and long polls (`subscribe`).
+sync, no fsync asked for), the answer is written in that same call: no task, no future. acks=all appends
+(`when_committed`) and readers (`subscribe`) wait for the high watermark, followers (`subscribe_to_end`) for the end of
+the log.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from millstream.log.producers import Origin
-from millstream.protocol.errors import NotLeader, RecordTooLarge, StorageError
+from millstream.protocol.errors import ErrorCode, NotLeader, RecordTooLarge, StorageError
 from millstream.records.batch import read_header
 from millstream.runtime.logs import Logger
 
@@ -23,7 +27,9 @@ if TYPE_CHECKING:
     from millstream.log.log import Appended, Log
     from millstream.protocol.errors import BrokerError
     from millstream.protocol.uuid import Uuid
-    from millstream.replication.leader import PartitionLeader
+    from millstream.replication.follower import PartitionFollower
+    from millstream.replication.followers import Follower
+    from millstream.replication.leader import IsrProposal, PartitionLeader
     from millstream.runtime.ports import Buffer
 
 _log = Logger("millstream.partition")
@@ -35,36 +41,58 @@ class Reader(Protocol):
     def more_to_read(self) -> None: ...
 
 
+class EndReader(Reader, Protocol):
+    """The same for what is not committed yet; hears first of all partitions with news, and then reads once."""
+
+    def news_of(self, partition: Partition) -> None: ...
+
+
 class Partition:
     """One replica of one partition."""
 
     __slots__ = (
-        "_background", "_committers", "_durability", "_offline_was_told", "_wakeups", "appended_bytes", "index",
-        "is_marked", "leader", "log", "readers", "topic", "topic_id",
+        "_background", "_committers", "_deleters", "_durability", "_offline_was_told", "_on_offline", "_wakeups",
+        "appended_bytes", "end_readers", "follower", "index", "is_marked", "leader", "log", "readers",
+        "role_changes", "topic", "topic_id",
     )  # fmt: skip
 
-    def __init__(self, topic: str, index: int, topic_id: Uuid, log: Log, wakeups: Wakeups) -> None:
+    def __init__(
+        self,
+        topic: str,
+        index: int,
+        topic_id: Uuid,
+        log: Log,
+        wakeups: Wakeups,
+        on_offline: Callable[[Partition], None],
+    ) -> None:
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
         self.log = log
         self.leader: PartitionLeader | None = None
+        self.follower: PartitionFollower | None = None
+        self.role_changes = 0
         # Counts what was ever appended, so that a long poll can tell what came since it looked.
         self.appended_bytes = 0
         self.readers: dict[Reader, None] = {}
+        self.end_readers: dict[EndReader, None] = {}
         self.is_marked = False
         self._offline_was_told = False
+        self._on_offline = on_offline
         self._wakeups = wakeups
         # Syncs what `flush.messages` asks for; `_durability` is the same where acknowledgements wait for it.
         self._background: Durability
         self._durability: Durability | None = None
         self._committers: deque[tuple[int, Callable[[], None]]] = deque()
+        self._deleters: list[Callable[[], None]] = []
 
     # --- roles
 
     def lead(self, leader: PartitionLeader, durability: Durability, *, sync_before_ack: bool) -> None:
         """Become the leader in a new epoch."""
         self.leader = leader
+        self.follower = None
+        self.role_changes += 1
         self._background = durability
         self._durability = durability if sync_before_ack else None
         self.log.epochs.assign(leader.epoch, self.log.end_offset)
@@ -86,15 +114,19 @@ class Partition:
             self._durability.make_durable(self)
         self._committed()
 
-    def isr_changed(self, isr: tuple[int, ...]) -> None:
-        """The controller committed another set of in-sync replicas for this same epoch."""
-        assert self.leader is not None
-        if self.leader.isr_changed(isr):
-            self._committed()
+    def follow(self, follower: PartitionFollower | None) -> None:
+        """Follow a leader in a new epoch; None if there is none to follow."""
+        self._lead_no_longer()
+        self.follower = follower
 
     def resign(self) -> None:
-        """Lead no longer: whoever waits here hears that from the next look."""
+        """Neither lead nor follow: whoever waits here hears that from the next look."""
+        self._lead_no_longer()
+        self.follower = None
+
+    def _lead_no_longer(self) -> None:
         self.leader = None
+        self.role_changes += 1
         self._release_everyone()
 
     def leading(self, current_leader_epoch: int = -1) -> PartitionLeader:
@@ -111,9 +143,20 @@ class Partition:
             return self.log.offline_error()
         return NotLeader(f"this broker does not lead {self.topic}-{self.index}")
 
+    def readable(self, current_leader_epoch: int) -> None:
+        """Refuse a reader that means another epoch, or that this replica cannot serve: leaders and followers can."""
+        if self.leader is not None:
+            self.leader.check_epoch(current_leader_epoch)
+        elif self.follower is not None:
+            self.follower.check_epoch(current_leader_epoch)
+        else:
+            raise self._not_leading()
+
     @property
     def leader_epoch(self) -> int:
-        return -1 if self.leader is None else self.leader.epoch
+        if self.leader is not None:
+            return self.leader.epoch
+        return -1 if self.follower is None else self.follower.epoch
 
     # --- writing
 
@@ -135,6 +178,8 @@ class Partition:
             self.went_offline()
             raise
         self.appended_bytes += len(records)
+        if self.end_readers and not self.is_marked:
+            self._wakeups.mark(self)
         if self._durability is not None:
             self._durability.make_durable(self)
         else:
@@ -154,6 +199,73 @@ class Partition:
             raise RecordTooLarge(f"a coordinator's record of {len(batch)} bytes, where max.message.bytes is {limit}")
         return self.append(batch, -1, now_ms, origin=Origin.COORDINATOR).last_offset
 
+    # --- as the leader of others
+
+    def follower_fetched(
+        self, follower: Follower, end_offset: int, start_offset: int, broker_epoch: int, now_ms: int
+    ) -> None:
+        """A follower holds everything below `end_offset`: answers that waited for that go out."""
+        leader = self.leader
+        assert leader is not None
+        start_moved = start_offset != follower.start_offset
+        if leader.follower_fetched(
+            follower,
+            end_offset,
+            start_offset=start_offset,
+            broker_epoch=broker_epoch,
+            leader_end=self.log.end_offset,
+            now_ms=now_ms,
+        ):
+            self._committed()
+        if start_moved and self._deleters:
+            for listener in self._deleters.copy():
+                listener()
+
+    def isr_committed(
+        self, isr: tuple[int, ...], partition_epoch: int, replicas: tuple[int, ...] | None = None
+    ) -> None:
+        """The controller decided who is in sync, in this same leader epoch."""
+        assert self.leader is not None
+        if self.leader.committed(isr=isr, partition_epoch=partition_epoch, replicas=replicas):
+            self._committed()
+
+    def isr_refused(self, proposal: IsrProposal) -> None:
+        if self.leader is not None and self.leader.withdraw(proposal):
+            self._committed()
+
+    def wait_for_joiner(self, follower: Follower, *, waits: bool) -> None:
+        """Let the high watermark wait for a follower that could come into the ISR at once, or no longer."""
+        if self.leader is not None and self.leader.waits_for(follower, waits=waits):
+            self._committed()
+
+    def min_isr_changed(self, min_isr: int) -> None:
+        assert self.leader is not None
+        if self.leader.min_isr_changed(min_isr):
+            self._committed()
+
+    # --- as a follower
+
+    def append_as_follower(self, records: Buffer, now_ms: int) -> bool:
+        """Append what the leader sent, as it came; whether a sync is due (enough records, a new segment)."""
+        try:
+            self.log.append_as_follower(records, now_ms)
+        except StorageError:
+            self.went_offline()
+            raise
+        self.appended_bytes += len(records)
+        log = self.log
+        return log.end_offset - log.recovery_point >= log.config.flush_messages or (
+            log.recovery_point < log.active.base_offset
+        )
+
+    def advance_as_follower(self, high_watermark: int) -> None:
+        """The leader told how far it is committed."""
+        self.log.advance_high_watermark(high_watermark)
+        if self.readers and not self.is_marked:
+            self._wakeups.mark(self)
+
+    # --- durable and committed
+
     def became_durable(self, end_offset: int) -> None:
         """Everything below `end_offset` has been fsynced."""
         if self.leader is not None and self.leader.own_log_reached(end_offset):
@@ -161,6 +273,18 @@ class Partition:
 
     def is_committed(self, last_offset: int) -> bool:
         return self.log.high_watermark > last_offset
+
+    def why_not_acknowledged(self, last_offset: int) -> ErrorCode:
+        """What an append that waits no longer is answered with: NONE if it is committed, and kept by enough replicas.
+
+        To be asked in the very call that ends the wait: later the offset may hold what another leader wrote.
+        """
+        if self.log.high_watermark > last_offset:
+            enough = self.leader is None or self.leader.has_enough_in_sync
+            return ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        if self.log.is_offline and not self.log.deleted:
+            return ErrorCode.KAFKA_STORAGE_ERROR
+        return ErrorCode.NOT_LEADER_OR_FOLLOWER if self.leader is None else ErrorCode.REQUEST_TIMED_OUT
 
     def when_committed(self, last_offset: int, listener: Callable[[], None]) -> None:
         """Call back once `last_offset` is below the high watermark, or this broker leads no longer."""
@@ -182,19 +306,37 @@ class Partition:
     def subscribe(self, reader: Reader) -> None:
         self.readers[reader] = None
 
+    def subscribe_to_end(self, reader: EndReader) -> None:
+        """For followers, who read what is not committed yet."""
+        self.end_readers[reader] = None
+
     def unsubscribe(self, reader: Reader) -> None:
         self.readers.pop(reader, None)
+
+    def unsubscribe_from_end(self, reader: EndReader) -> None:
+        self.end_readers.pop(reader, None)
+
+    def watch_low_watermark(self, listener: Callable[[], None]) -> None:
+        """Call whenever a follower's log begins elsewhere, or this broker leads no longer, until `unwatch…`."""
+        self._deleters.append(listener)
+
+    def unwatch_low_watermark(self, listener: Callable[[], None]) -> None:
+        if listener in self._deleters:
+            self._deleters.remove(listener)
 
     def went_offline(self) -> None:
         """The log failed: those who wait shall look again and hear it, and whoever runs this broker, once."""
         if not self._offline_was_told:
             self._offline_was_told = True
             _log.error("a partition is offline", topic=self.topic, partition=self.index, error=str(self.log.failure))
+            self._on_offline(self)
         self._release_everyone()
 
     def _release_everyone(self) -> None:
         committers, self._committers = self._committers, deque()
         for _, listener in committers:
             listener()
-        if self.readers and not self.is_marked:
+        for listener in self._deleters.copy():
+            listener()
+        if (self.readers or self.end_readers) and not self.is_marked:
             self._wakeups.mark(self)

@@ -1,7 +1,8 @@
 """All partitions that this broker hosts, kept in step with the metadata image.
 
-`apply` is called once for each new image. It opens and creates logs, makes leaders, hands changed settings to logs, and
-renames the logs of deleted topics out of the way (they are removed in the background).
+`apply` is called once for each new image. It opens and creates logs, makes leaders and followers, hands changed
+settings to logs, and renames the logs of deleted topics, and of replicas that were moved away, out of the way (they are
+removed in the background).
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from typing import TYPE_CHECKING, Protocol
 from millstream.broker.log_settings import log_config
 from millstream.broker.partition import Partition
 from millstream.log.log import Log
-from millstream.metadata.decide_directories import decide_assign_directories
-from millstream.metadata.image import BROKER_CONFIG, TOPIC_CONFIG
+from millstream.metadata.image import BROKER_CONFIG, NO_LEADER, TOPIC_CONFIG
+from millstream.protocol.uuid import DIRECTORY_LOST
+from millstream.replication.follower import PartitionFollower
 from millstream.replication.leader import PartitionLeader
 from millstream.runtime.logs import Logger
 from millstream.settings import MILLSTREAM_ACKS_FSYNC, MIN_INSYNC_REPLICAS
@@ -73,6 +75,21 @@ class Partitions:
     def offline_count(self) -> int:
         return sum(partition.log.is_offline for partition in self)
 
+    @property
+    def led_count(self) -> int:
+        return sum(partition.leader is not None for partition in self)
+
+    @property
+    def under_replicated_count(self) -> int:
+        return sum(len(leader.isr) < len(leader.replicas) for leader in self._leaders())
+
+    @property
+    def under_min_isr_count(self) -> int:
+        return sum(not leader.has_enough_in_sync for leader in self._leaders())
+
+    def _leaders(self) -> Iterator[PartitionLeader]:
+        return (partition.leader for partition in self if partition.leader is not None)
+
     # --- following the image
 
     def apply(self, image: MetadataImage, changes: Changes) -> None:
@@ -86,6 +103,7 @@ class Partitions:
             if topic is not None:
                 self._host(topic, indexes, image)
         self._follow_settings(image, changes)
+        self._node.replica_fetchers.brokers_changed(changes.brokers)
 
     def load(self, image: MetadataImage) -> None:
         """Host everything that a first image says lives here."""
@@ -113,7 +131,13 @@ class Partitions:
 
     def _host(self, topic: TopicImage, indexes: Iterable[int], image: MetadataImage) -> None:
         node_id = self._node.node_id
-        mine = [index for index in indexes if node_id in topic.partitions[index].replicas]
+        mine: list[int] = []
+        hosted = self.by_id.get(topic.id)
+        for index in indexes:
+            if node_id in topic.partitions[index].replicas:
+                mine.append(index)
+            elif hosted is not None and index in hosted.partitions:
+                self._move_away(hosted, index)
         if not mine:
             return
         hosted = self.by_id.get(topic.id)
@@ -124,7 +148,9 @@ class Partitions:
             partition = hosted.partitions.get(index)
             if partition is None:
                 log = self._open_log(topic, index, topic.partitions[index], image)
-                partition = hosted.partitions[index] = Partition(topic.name, index, topic.id, log, self._node.wakeups)
+                partition = hosted.partitions[index] = Partition(
+                    topic.name, index, topic.id, log, self._node.wakeups, self._went_offline
+                )
             try:
                 self._take_role(partition, topic.partitions[index], settings[MIN_INSYNC_REPLICAS])
             except OSError as error:
@@ -133,29 +159,31 @@ class Partitions:
                 partition.went_offline()
 
     def _take_role(self, partition: Partition, state: PartitionImage, min_isr: int) -> None:
-        leading = partition.leader
         log = partition.log
+        if state.leader != self._node.node_id or (partition.leader is None and log.is_offline):
+            self._follow(partition, state)
+            return
         # flush.messages=1 means the same: whoever sets it wants no record acknowledged before it is on disk.
         sync_before_ack = self._node.settings[MILLSTREAM_ACKS_FSYNC] or log.config.flush_messages == 1
-        if state.leader != self._node.node_id or (leading is None and log.is_offline):
-            if leading is not None:
-                self._resign(partition)
-            return
+        leading = partition.leader
         if leading is not None and leading.epoch == state.leader_epoch:
-            leading.min_isr = min_isr
-            leading.replicas = state.replicas
-            partition.isr_changed(state.isr)
+            partition.min_isr_changed(min_isr)
+            partition.isr_committed(state.isr, state.partition_epoch, state.replicas)
             partition.sync_before_ack_changed(sync_before_ack=sync_before_ack)
             return
+        self._node.replica_fetchers.unfollow(partition)
         partition.lead(
             PartitionLeader(
                 node_id=self._node.node_id,
                 epoch=state.leader_epoch,
+                partition_epoch=state.partition_epoch,
                 replicas=state.replicas,
                 isr=state.isr,
                 min_isr=min_isr,
                 own_end=log.recovery_point if sync_before_ack else log.end_offset,
                 high_watermark=log.high_watermark,
+                epoch_start_offset=log.end_offset,
+                now_ms=self._node.ports.clock.monotonic_ms(),
             ),
             self._node.durability,
             sync_before_ack=sync_before_ack,
@@ -163,10 +191,35 @@ class Partitions:
         if partition.topic in self.role_listeners:
             self.role_listeners[partition.topic].elected(partition)
 
+    def _follow(self, partition: Partition, state: PartitionImage) -> None:
+        if state.leader in (NO_LEADER, self._node.node_id) or partition.log.is_offline:
+            if partition.leader is not None or partition.follower is not None:
+                self._resign(partition)
+            return
+        following = partition.follower
+        if following is not None and (following.leader_id, following.epoch) == (state.leader, state.leader_epoch):
+            return
+        if partition.leader is not None:
+            self._resign(partition)
+        partition.follow(PartitionFollower(state.leader, state.leader_epoch))
+        self._node.replica_fetchers.follow(partition)
+
     def _resign(self, partition: Partition) -> None:
-        partition.resign()
-        if partition.topic in self.role_listeners:
+        """The coordinator goes first: answers that wait for the partition must not take its release for a commit."""
+        if partition.leader is not None and partition.topic in self.role_listeners:
             self.role_listeners[partition.topic].resigned(partition)
+        self._node.replica_fetchers.unfollow(partition)
+        partition.resign()
+
+    def _move_away(self, hosted: HostedTopic, index: int) -> None:
+        """The partition has other replicas now, and this one is none of them."""
+        partition = hosted.partitions.pop(index)
+        self._resign(partition)
+        self._node.deletions.delete_log(partition.log)
+        if not hosted.partitions:
+            self.by_id.pop(hosted.id, None)
+            if self.by_name.get(hosted.name) is hosted:
+                del self.by_name[hosted.name]
 
     def _open_log(self, topic: TopicImage, index: int, state: PartitionImage, image: MetadataImage) -> Log:
         directory = self._directory_for(topic.name, index, state)
@@ -200,11 +253,16 @@ class Partitions:
             self._node.loop.call_soon(self._send_report)
         self._unreported[topic_id, index] = directory_id
 
+    def _went_offline(self, partition: Partition) -> None:
+        """The files failed: let one of the other replicas in sync lead, and none wait for this one. If there is no
+        other, readers are still served from here, and the next start recovers what can be."""
+        state = self._node.image.topics.partition(partition.topic_id, partition.index)
+        if state is not None and state.directories and any(member != self._node.node_id for member in state.isr):
+            self._report_directory(partition.topic_id, partition.index, DIRECTORY_LOST)
+
     def _send_report(self) -> None:
         places, self._unreported = self._unreported, {}
-        self._node.background(
-            self._node.controller.submit(lambda image, _: decide_assign_directories(image, self._node.node_id, places))
-        )
+        self._node.background(self._node.membership.report_directories(places))
 
     def _delete(self, topic: TopicImage) -> None:
         hosted = self.by_id.pop(topic.id, None)

@@ -14,6 +14,7 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Any
 
+from millstream.broker.membership import RegistrationRefused
 from millstream.broker.metrics_page import MetricsPage
 from millstream.broker.node import Node
 from millstream.broker.storage_format import StorageRefused
@@ -31,7 +32,7 @@ _log = Logger("millstream")
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def run(loaded: Loaded, *, metrics: tuple[str, int] | None = None) -> int:
+def run(loaded: Loaded, *, metrics: tuple[str, int] | None = None, cluster_id: str | None = None) -> int:
     """Run a broker until it is told to stop; the process's exit code."""
     write_to_stderr()
     for warning in loaded.warnings:
@@ -39,24 +40,25 @@ def run(loaded: Loaded, *, metrics: tuple[str, int] | None = None) -> int:
     loop = new_event_loop()
     asyncio.set_event_loop(loop)
     try:
-        return loop.run_until_complete(_serve(loaded, metrics))
+        return loop.run_until_complete(_serve(loaded, metrics, cluster_id))
     finally:
         loop.close()
 
 
-async def _serve(loaded: Loaded, metrics: tuple[str, int] | None) -> int:
+async def _serve(loaded: Loaded, metrics: tuple[str, int] | None, cluster_id: str | None) -> int:
     loop = asyncio.get_running_loop()
     told_to_stop = asyncio.Event()
     for number in _STOP_SIGNALS:
         loop.add_signal_handler(number, _on_signal, told_to_stop)
     ports = RealPorts()
-    node = Node(loaded.settings, ports)
+    node = Node(loaded.settings, ports, cluster_id=cluster_id)
     page: Listening | None = None
     try:
-        await node.start()
+        if not await _started(node, told_to_stop):
+            return 0
         if metrics is not None:
             page = await ports.network.listen(lambda: MetricsPage(node), *metrics)
-    except (StorageRefused, StorageError, OSError) as refusal:
+    except (StorageRefused, RegistrationRefused, StorageError, OSError) as refusal:
         sys.stderr.write(f"millstream: {_explain(refusal)}\n")
         if node.is_ready:
             await node.stop()
@@ -70,6 +72,20 @@ async def _serve(loaded: Loaded, metrics: tuple[str, int] | None) -> int:
         page.close()
     await node.stop()
     return 1 if failed else 0
+
+
+async def _started(node: Node, told_to_stop: asyncio.Event) -> bool:
+    """Whether it came up; a node that waits for the rest of its cluster can be told to stop as well."""
+    starting = asyncio.ensure_future(node.start())
+    told = asyncio.ensure_future(told_to_stop.wait())
+    await asyncio.wait((starting, told), return_when=asyncio.FIRST_COMPLETED)
+    told.cancel()
+    if not starting.done():
+        starting.cancel()
+        await asyncio.wait((starting,))
+        return False
+    starting.result()
+    return True
 
 
 def _on_signal(told_to_stop: asyncio.Event) -> None:

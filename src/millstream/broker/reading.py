@@ -1,9 +1,16 @@
-"""Reads what a Fetch asks for: whole batches, in the request's order, within its limits."""
+"""Reads what a Fetch asks for: whole batches, in the request's order, within its limits.
+
+A follower reads up to the end of its leader's log, and what it asks for tells how far it has come. A consumer reads up
+to the high watermark or the last stable offset, from the leader or, if it knows how (version 11), from a follower; the
+leader may send it to one that is nearer (KIP-392, closest_replica.py).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from millstream.broker.closest_replica import closest_replica
+from millstream.broker.leader_hints import why_not_hosted
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.fetch import AbortedTransaction, EpochEndOffset, PartitionData
 from millstream.security.operations import Operation, ResourceType
@@ -15,6 +22,7 @@ if TYPE_CHECKING:
 
 CONSUMER_REPLICA_ID = -1
 READ_COMMITTED = 1
+FOLLOWERS_SERVE_SINCE = 11
 
 
 class Reading(NamedTuple):
@@ -27,15 +35,21 @@ class Reading(NamedTuple):
 
 
 class FetchLimits(NamedTuple):
-    """How much a Fetch may bring, and what its sender may see."""
+    """How much a Fetch may bring, who sent it, and what they may see."""
 
     max_bytes: int
     replica_id: int
     isolation_level: int
+    from_follower: bool = False
+    broker_epoch: int = -1
+    rack: str = ""
 
 
-def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context) -> Reading:
-    """One pass. The first batch is brought even if it exceeds the limits, or a reader would be stuck before it."""
+def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context, *, again: bool = False) -> Reading:
+    """One pass. The first batch is brought even if it exceeds the limits, or a reader would be stuck before it.
+
+    `again` says that the same request was read for before: what it tells of a follower is known, and may be old.
+    """
     answers = []
     partitions = []
     left = limits.max_bytes
@@ -45,7 +59,7 @@ def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context) -> Read
         partition = None
         try:
             partition = find_partition(item, ctx)
-            answer = _read_one(partition, item, limits, left, first=total == 0)
+            answer = _read_one(partition, item, limits, left, ctx, first=total == 0, again=again)
         except BrokerError as refusal:
             answer = PartitionData(
                 partition_index=item.partition,
@@ -61,28 +75,29 @@ def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context) -> Read
             size = len(answer.records or b"")
             total += size
             left = max(0, left - size)
-            must_answer = must_answer or answer.diverging_epoch.epoch != -1
+            must_answer = must_answer or answer.diverging_epoch.epoch != -1 or answer.preferred_read_replica != -1
         answers.append((item, answer))
     return Reading(answers, partitions, total, must_answer)
 
 
 def find_partition(item: Wanted, ctx: Context) -> Partition:
     hosted = ctx.broker.partitions
-    if isinstance(item.topic, str):
-        topic = hosted.by_name.get(item.topic)
-        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        name = item.topic
+    wanted = item.topic
+    topic = hosted.by_name.get(wanted) if isinstance(wanted, str) else hosted.by_id.get(wanted)
+    if topic is None:
+        if isinstance(wanted, str):
+            name = wanted
+        else:
+            known = ctx.broker.image.topics.by_id.get(wanted)
+            name = "" if known is None else known.name
+        partition = None
     else:
-        topic = hosted.by_id.get(item.topic)
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID
-        name = "" if topic is None else topic.name
+        name = topic.name
+        partition = topic.partitions.get(item.partition)
     if name and not ctx.allows(Operation.READ, ResourceType.TOPIC, name):
         raise _refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    if topic is None:
-        raise _refusal(unknown)
-    partition = topic.partitions.get(item.partition)
     if partition is None:
-        raise _refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        raise _refusal(why_not_hosted(ctx.broker, wanted, item.partition))
     return partition
 
 
@@ -96,27 +111,35 @@ def _refusal(code: ErrorCode) -> _Refused:
     return refused
 
 
-def _read_one(partition: Partition, item: Wanted, limits: FetchLimits, left: int, *, first: bool) -> PartitionData:
-    partition.leading(item.current_leader_epoch)
+def _read_one(
+    partition: Partition, item: Wanted, limits: FetchLimits, left: int, ctx: Context, *, first: bool, again: bool
+) -> PartitionData:
     log = partition.log
+    if partition.leader is not None or limits.from_follower or ctx.version < FOLLOWERS_SERVE_SINCE:
+        partition.leading(item.current_leader_epoch)
+    else:
+        partition.readable(item.current_leader_epoch)
     if item.last_fetched_epoch >= 0 and (diverging := _divergence(partition, item)) is not None:
-        return PartitionData(
-            partition_index=item.partition,
-            high_watermark=log.high_watermark,
-            last_stable_offset=log.last_stable_offset,
-            log_start_offset=log.start_offset,
-            diverging_epoch=diverging,
-            aborted_transactions=None,
-            records=b"",
-        )
+        return _told(partition, item, diverging_epoch=diverging)
     committed_only = limits.isolation_level == READ_COMMITTED
     if limits.replica_id != CONSUMER_REPLICA_ID:
         upto = log.end_offset
-    elif committed_only:
-        upto = log.last_stable_offset
     else:
-        upto = log.high_watermark
-    found = log.read_or_stretch(item.fetch_offset, min(item.max_bytes, left), upto, at_least_one_batch=first)
+        if limits.rack and partition.leader is not None:
+            closest = closest_replica(partition.leader, item.fetch_offset, limits.rack, ctx.broker)
+            if closest is not None:
+                return _told(partition, item, preferred_read_replica=closest)
+        upto = log.last_stable_offset if committed_only else log.high_watermark
+    # A follower is sent what is not committed. It is read at once: if this broker has to cut its log, the file changes.
+    read = log.read if limits.from_follower else log.read_or_stretch
+    found = read(item.fetch_offset, min(item.max_bytes, left), upto, at_least_one_batch=first)
+    if limits.from_follower:
+        isr_changes = ctx.broker.isr_changes
+        if not again:
+            # Only now: a follower whose offset lies outside of this log holds nothing that would count.
+            isr_changes.follower_fetched(partition, item, limits.replica_id, limits.broker_epoch)
+        if found and isr_changes.throttles.limits_sending(partition, limits.replica_id):
+            found = isr_changes.throttles.send(cast("bytes", found))
     aborted = None
     if committed_only:
         aborted = [
@@ -131,6 +154,26 @@ def _read_one(partition: Partition, item: Wanted, limits: FetchLimits, left: int
         aborted_transactions=aborted,
         # A stretch has a length, and the connection knows how to send it: to the encoder it is a batch like any other.
         records=cast("bytes", found or b""),
+    )
+
+
+def _told(
+    partition: Partition,
+    item: Wanted,
+    diverging_epoch: EpochEndOffset | None = None,
+    preferred_read_replica: int = -1,
+) -> PartitionData:
+    """An answer without records."""
+    log = partition.log
+    return PartitionData(
+        partition_index=item.partition,
+        high_watermark=log.high_watermark,
+        last_stable_offset=log.last_stable_offset,
+        log_start_offset=log.start_offset,
+        diverging_epoch=diverging_epoch or EpochEndOffset(),
+        preferred_read_replica=preferred_read_replica,
+        aborted_transactions=None,
+        records=b"",
     )
 
 

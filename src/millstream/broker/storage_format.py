@@ -107,16 +107,27 @@ def format_storage(
     *,
     cluster_id: str,
     node_id: int,
-    controller_endpoint: VoterEndpoint | None,
+    controller_endpoint: VoterEndpoint | None = None,
+    initial_voters: VoterSet | None = None,
     features: Mapping[str, int] = DEFAULT_FEATURES,
 ) -> Storage:
-    """Make empty directories a cluster of one. Dynamic if the controller's endpoint is given, else static."""
+    """Make empty directories those of a node.
+
+    Dynamic and alone in its quorum if the controller's endpoint is given, as with `--standalone`; one of several if the
+    initial voters are (`--initial-controllers`: every one of them is formatted with the same). With neither, who votes
+    is for a setting to say, or for the controllers that the node asks.
+    """
     disk = ports.disk
     for path in layout.all_dirs:
         if disk.exists(f"{path}/{META_PROPERTIES}"):
             raise StorageRefused(f"{path} is formatted already.")
     _check_level(features.get(METADATA_VERSION, 0))
     ids = {path: ports.random.uuid() for path in layout.all_dirs}
+    voters = initial_voters
+    own = None if voters is None else voters.find(node_id)
+    if own is not None:
+        # The others know this voter by the id that its directory was promised.
+        ids[layout.metadata_log_dir] = own.directory_id
     bootstrap = feature_records(features)
     metadata_dir = layout.metadata_log_dir
     now_ms = ports.clock.wall_ms()
@@ -125,6 +136,7 @@ def format_storage(
     disk.replace_file(f"{metadata_dir}/{BOOTSTRAP_CHECKPOINT}", _snapshot_file(bootstrap, level, now_ms, 0, None))
     if controller_endpoint is not None:
         voters = VoterSet((Voter(node_id, ids[metadata_dir], (controller_endpoint,)),))
+    if voters is not None:
         directory = f"{metadata_dir}/{METADATA_DIRECTORY}"
         disk.make_directory(directory)
         disk.replace_file(f"{directory}/{FIRST_SNAPSHOT.file_name}", _snapshot_file((), level, now_ms, now_ms, voters))
@@ -206,16 +218,13 @@ def check_openable(image: MetadataImage, bootstrap: Sequence[MetadataRecord], *,
 
 
 def check_voters(voters: VoterSet, kraft_version: int, node_id: int, directory_id: Uuid) -> None:
-    """Refuse a quorum that this node alone cannot be, or in which this very directory has no vote."""
+    """Refuse a quorum that this software does not know, or whose only vote is this node's from another directory.
+
+    Beside other voters such a node may start: it follows them without a vote, until it is made a voter again.
+    """
     if kraft_version > DYNAMIC:
         raise StorageRefused(f"kraft.version {kraft_version} is newer than {DYNAMIC}, the newest one known here.")
-    others = [voter.id for voter in voters if voter.id != node_id]
-    if others:
-        raise StorageRefused(
-            f"The metadata quorum has other voters as well ({', '.join(map(str, others))}): "
-            "clusters of several nodes are not served yet."
-        )
-    if not voters.includes(node_id, directory_id):
+    if voters.ids() == (node_id,) and not voters.includes(node_id, directory_id):
         raise StorageRefused(
             f"Node {node_id} votes in the metadata quorum with another directory than {directory_id}: "
             "the disk was replaced, or meta.properties belongs elsewhere."

@@ -5,7 +5,7 @@ offline, or whose group coordinator is still loading, is tried again; one whose 
 markers are committed, the coordinator writes that the transaction is complete. A round that dies with its broker is
 begun anew after the replay (`decide_resume`), and partitions that had their marker get it twice, which harms nobody.
 
-Markers go to leaders on this broker here; those on other brokers will get WriteTxnMarkers from the same round.
+Markers go to leaders on this broker at once; those on other brokers get WriteTxnMarkers from the same round.
 """
 
 from __future__ import annotations
@@ -14,11 +14,14 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.broker.led_partitions import led_partition
+from millstream.broker.marker_requests import leader_of, write_elsewhere
 from millstream.log.producers import Origin
+from millstream.metadata.image import NO_LEADER
 from millstream.metadata.names import OFFSETS_TOPIC
 from millstream.protocol.errors import (
     BrokerError,
     CoordinatorFenced,
+    ErrorCode,
     InvalidProducerEpoch,
     InvalidRequest,
     NotCoordinator,
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 RETRY_S = 0.1
 RETRY_S_MAX = 2.0
 
+# No partition: a round that has given up is never complete.
+_NEVER = ("", -1)
 _log = Logger("millstream.transactions")
 
 
@@ -94,7 +99,7 @@ def write_marker(node: Node, topic: str, index: int, marker: Marker) -> Written:
 class MarkerRound:
     """The markers of one transaction, until it is complete or this broker coordinates it no longer."""
 
-    __slots__ = ("_marker", "_node", "_order", "_pause_s", "_shard", "_to_commit", "_to_write")
+    __slots__ = ("_elsewhere", "_marker", "_node", "_order", "_pause_s", "_shard", "_to_commit", "_to_write", "_waits")
 
     def __init__(
         self, node: Node, shard: Shard[TransactionMachine], order: WriteMarkers, coordinator_epoch: int
@@ -107,29 +112,62 @@ class MarkerRound:
         )
         self._to_write = dict(order.partitions)
         self._to_commit: dict[tuple[str, int], None] = {}
+        # Those that another broker was asked to write, and has not answered for yet.
+        self._elsewhere: dict[tuple[str, int], None] = {}
         self._pause_s = RETRY_S
+        self._waits = False
 
     def attempt(self) -> None:
         """Write what is not written yet; what fails is tried again in a while."""
+        self._waits = False
         if self._shard.stage is not Stage.ACTIVE:
             return
         places, self._to_write = self._to_write, {}
+        elsewhere: dict[int, dict[tuple[str, int], None]] = {}
         for place in places:
+            leader = leader_of(self._node, place)
+            if leader is not None and leader not in (NO_LEADER, self._node.node_id):
+                elsewhere.setdefault(leader, {})[place] = None
+                continue
             try:
                 self._write(place)
             except CoordinatorFenced:
-                _log.warning("a newer coordinator ends this transaction", transactional_id=self._order.transactional_id)
+                self._give_up()
                 return
             except BrokerError as failure:
                 self._to_write[place] = None
                 _log.warning("a marker must wait", topic=place[0], partition=place[1], error=str(failure))
+        for broker_id, their_places in elsewhere.items():
+            self._elsewhere |= their_places
+            self._node.background(self._send(broker_id, their_places))
         if self._to_write:
             self._try_again()
         self._complete_if_done()
 
+    async def _send(self, broker_id: int, places: dict[tuple[str, int], None]) -> None:
+        results = await write_elsewhere(self._node, broker_id, self._marker, places)
+        for place, code in results.items():
+            self._elsewhere.pop(place, None)
+            if code is ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                self._give_up()
+                return
+            # As in `_write`: what is open there is of a later epoch, so nothing of this transaction is.
+            if code not in (ErrorCode.NONE, ErrorCode.INVALID_PRODUCER_EPOCH):
+                self._to_write[place] = None
+        if self._to_write:
+            self._try_again()
+        self._complete_if_done()
+
+    def _give_up(self) -> None:
+        """Whoever coordinates now ends the transaction."""
+        self._elsewhere[_NEVER] = None
+        _log.warning("a newer coordinator ends this transaction", transactional_id=self._order.transactional_id)
+
     def _try_again(self) -> None:
-        self._node.loop.call_later(self._pause_s, self.attempt)
-        self._pause_s = min(2 * self._pause_s, RETRY_S_MAX)
+        if not self._waits:
+            self._waits = True
+            self._node.loop.call_later(self._pause_s, self.attempt)
+            self._pause_s = min(2 * self._pause_s, RETRY_S_MAX)
 
     def _write(self, place: tuple[str, int]) -> None:
         try:
@@ -153,7 +191,7 @@ class MarkerRound:
         self._complete_if_done()
 
     def _complete_if_done(self) -> None:
-        if self._to_write or self._to_commit or self._shard.stage is not Stage.ACTIVE:
+        if self._to_write or self._to_commit or self._elsewhere or self._shard.stage is not Stage.ACTIVE:
             return
         order = self._order
         self._shard.run(

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from millstream.broker.partition import Partition
+    from millstream.broker.partition import EndReader, Partition
 
 
 class Wakeups:
@@ -30,8 +30,15 @@ class Wakeups:
 
     def _wake(self) -> None:
         marked, self._marked = self._marked, []
+        followers: dict[EndReader, None] = {}
         for partition in marked:
             partition.is_marked = False
+            for reader in partition.end_readers:
+                reader.news_of(partition)
+                followers[reader] = None
+        # Followers first: what they fetch is what makes it readable for the others.
+        for follower in followers:
+            follower.more_to_read()
         for partition in marked:
-            for reader in list(partition.readers):
-                reader.more_to_read()
+            for other in list(partition.readers):
+                other.more_to_read()

@@ -24,6 +24,8 @@ GROUPS = {"broker": GROUP}
 
 # Kafka's own default, /tmp/kafka-logs, is emptied by many systems.
 DEFAULT_DATA_DIR = "millstream-data"
+# As in Apache Kafka's own container image.
+CLUSTER_ID_VARIABLE = "CLUSTER_ID"
 
 
 @GROUP.command(
@@ -32,6 +34,11 @@ DEFAULT_DATA_DIR = "millstream-data"
     option("--listen", "-l", metavar="HOST:PORT", help="for clients (default: localhost:9092); port 0 picks one"),
     option("--data-dir", "-d", metavar="DIR", help=f"where the log is kept (default: ./{DEFAULT_DATA_DIR})"),
     option("--set", "-s", repeat=True, metavar="NAME=VALUE", help="a setting, by Kafka's name"),
+    option(
+        "--cluster-id",
+        metavar="ID",
+        help=f"format an empty directory for this cluster, and refuse one of another (default: ${CLUSTER_ID_VARIABLE})",
+    ),
     option("--metrics", metavar="HOST:PORT", help="serve Prometheus metrics and /health there"),
     flag("--insecure", help="open a directory with ACLs or credentials although nothing enforces them"),
     offline=True,
@@ -43,6 +50,7 @@ def broker(
     listen: str | None,
     data_dir: str | None,
     set: list[str],  # noqa: A002 - the option's name
+    cluster_id: str | None,
     metrics: str | None,
     insecure: bool,
 ) -> Exit:
@@ -63,18 +71,25 @@ def broker(
         options["listeners"] = "PLAINTEXT://localhost:9092"
     if insecure:
         options["millstream.insecure"] = "true"
-    return Exit(run_broker(file, options, metrics=metrics))
+    return Exit(run_broker(file, options, metrics=metrics, cluster_id=cluster_id))
 
 
-def run_broker(file: dict[str, str], options: dict[str, str], *, metrics: str | None = None) -> int:
+def run_broker(
+    file: dict[str, str], options: dict[str, str], *, metrics: str | None = None, cluster_id: str | None = None
+) -> int:
     try:
         loaded = load(file, environment=os.environ, options=options)
     except SettingsError as error:
         raise UsageError("\n".join(error.sentences)) from error
     served = None if metrics is None else host_and_port(metrics)
+    cluster_id = cluster_id or os.environ.get(CLUSTER_ID_VARIABLE) or None
+    if cluster_id is not None:
+        from millstream.cli.storage import checked_cluster_id
+
+        checked_cluster_id(cluster_id)
     from millstream.broker.process import run
 
-    return run(loaded, metrics=served)
+    return run(loaded, metrics=served, cluster_id=cluster_id)
 
 
 def host_and_port(text: str) -> tuple[str, int]:

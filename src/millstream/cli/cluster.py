@@ -1,24 +1,52 @@
-"""`millstream cluster`: who is there, what they agreed on, how full their disks are."""
+"""`millstream cluster`: start one, see who is there and what they agreed on, move leaders and replicas."""
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
-from millstream.cli.declare import Group
-from millstream.cli.output import Rows
+from millstream.cli.declare import Group, UsageError, argument, flag, option
+from millstream.cli.moves import plan_drain, plan_spread
+from millstream.cli.output import Exit, Rows
 from millstream.client.admin import raise_first
 from millstream.client.admin.cluster import (
     describe_cluster,
     describe_features,
     describe_log_dirs,
     describe_quorum,
+    unregister_broker,
 )
+from millstream.client.admin.partitions import Election, alter_reassignments, elect_leaders, list_reassignments
+from millstream.client.admin.topics import list_topics
+from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from millstream.client.sync import SyncClient
+
+    Place = tuple[str, int]
+
+# How often a command that waits for moves looks at them.
+LOOK_S = 0.5
 
 GROUP = Group("cluster", "The cluster: brokers, controllers, features, disks.")
 GROUPS = {"cluster": GROUP}
+
+
+@GROUP.command(
+    "up",
+    option("--brokers", "-n", type=int, default=3, help="how many nodes (default: 3)"),
+    option("--data-dir", "-d", metavar="DIR", required=True, help="where their directories are made"),
+    option("--port", "-p", type=int, default=9092, help="of the first one (default: 9092); 0 picks free ports"),
+    offline=True,
+    example="millstream cluster up --brokers 3 --data-dir ./cluster",
+)
+def up(*, brokers: int, data_dir: str, port: int) -> Exit:
+    """Run a local cluster of processes until it is stopped."""
+    from millstream.cli.cluster_up import run_cluster
+
+    return Exit(run_cluster(brokers, data_dir, port))
 
 
 @GROUP.command("describe", example="millstream cluster describe")
@@ -88,3 +116,123 @@ def disks(client: SyncClient) -> Rows:
                 )
             )
     return Rows(("broker", "directory", "partitions", "log_bytes", "usable_bytes", "total_bytes"), rows)
+
+
+@GROUP.command(
+    "elect",
+    argument("partitions", "topics or topic:partition (default: all)", nargs="*"),
+    flag("--unclean", help="any replica will do where there is no leader: this may lose records"),
+    example="millstream cluster elect orders",
+)
+def elect(client: SyncClient, *, partitions: list[str], unclean: bool) -> Rows:
+    """Give partitions their preferred leader back, or any leader at all."""
+    if unclean and not partitions:
+        raise UsageError("name the topics or partitions whose records may be lost")
+    wanted = _places(client, partitions) if partitions else None
+    outcomes = client.run(elect_leaders, wanted, election=Election.UNCLEAN if unclean else Election.PREFERRED)
+    rows = [
+        (topic, index, "elected" if refusal is None else refusal.code.name)
+        for (topic, index), refusal in sorted(outcomes.items())
+        if refusal is None or refusal.code is not ErrorCode.ELECTION_NOT_NEEDED
+    ]
+    return Rows(("topic", "partition", "outcome"), rows, note="" if rows else "all have their preferred leader")
+
+
+@GROUP.command(
+    "reassign",
+    argument("partitions", "topics or topic:partition; without any, moves under way are shown", nargs="*"),
+    option("--to", metavar="1,2,3", help="the brokers to spread them over (default: all)"),
+    option("--replicas", "-r", type=int, help="how many replicas each gets (default: as many as it has)"),
+    flag("--cancel", help="call moves off instead"),
+    flag("--wait", help="return when all moves are complete"),
+    example="millstream cluster reassign orders --to 2,3,4",
+)
+def reassign(
+    client: SyncClient, *, partitions: list[str], to: str | None, replicas: int | None, cancel: bool, wait: bool
+) -> Rows:
+    """Move partitions to other brokers, give them more or fewer replicas, or show what moves."""
+    if not partitions:
+        return _moves(client)
+    places = _places(client, partitions)
+    if cancel:
+        return _move(client, dict.fromkeys(places), wait=False)
+    assigned = _assigned(client)
+    brokers = [broker.id for broker in client.run(describe_cluster).brokers]
+    if to is not None:
+        try:
+            brokers = [int(each) for each in to.split(",")]
+        except ValueError:
+            raise UsageError(f"--to takes numbers of brokers with commas between them, not {to!r}") from None
+    plan: dict[Place, tuple[int, ...]] = {}
+    for topic in dict.fromkeys(topic for topic, _ in places):
+        own = [place for place in places if place[0] == topic]
+        plan |= plan_spread(own, brokers, replicas or len(assigned[own[0]]))
+    return _move(client, {place: each for place, each in plan.items() if each != assigned[place]}, wait=wait)
+
+
+@GROUP.command(
+    "drain",
+    argument("broker", "the number of the broker", type=int),
+    flag("--unregister", help="forget the broker afterwards; it must be stopped"),
+    flag("--dry-run", help="show what would move"),
+    example="millstream cluster drain 3",
+)
+def drain(client: SyncClient, *, broker: int, unregister: bool, dry_run: bool) -> Rows:
+    """Move everything off a broker that is to leave the cluster for good."""
+    cluster = client.run(describe_cluster)
+    racks = {each.id: each.rack for each in cluster.brokers}
+    plan = plan_drain(_assigned(client), broker, racks)
+    if dry_run:
+        return _planned(plan, note="nothing was moved")
+    moved = _move(client, plan, wait=True)
+    if unregister:
+        client.run(unregister_broker, broker)
+    return moved
+
+
+def _places(client: SyncClient, words: list[str]) -> list[Place]:
+    """The partitions that are meant by `topic` and `topic:partition`."""
+    known = _assigned(client)
+    places: dict[Place, None] = {}
+    for word in words:
+        topic, colon, number = word.rpartition(":")
+        if colon and number.isdecimal():
+            found = [(topic, int(number))] if (topic, int(number)) in known else []
+        else:
+            found = [place for place in known if place[0] == word]
+        if not found:
+            raise UsageError(f"there is no topic or partition {word!r}")
+        places |= dict.fromkeys(found)
+    return list(places)
+
+
+def _assigned(client: SyncClient) -> dict[Place, tuple[int, ...]]:
+    """All partitions and where they will be, moves under way taken as done."""
+    moving = client.run(list_reassignments)
+    found: dict[Place, tuple[int, ...]] = {}
+    for topic in sorted(client.run(list_topics), key=lambda topic: topic.name):
+        for partition in topic.partitions:
+            place = (topic.name, partition.index)
+            leaving = moving[place].removing if place in moving else ()
+            found[place] = tuple(each for each in partition.replicas if each not in leaving)
+    return found
+
+
+def _moves(client: SyncClient) -> Rows:
+    moving = sorted(client.run(list_reassignments).items())
+    rows = [(topic, index, each.replicas, each.adding, each.removing) for (topic, index), each in moving]
+    note = "" if rows else "no partition is being moved"
+    return Rows(("topic", "partition", "replicas", "adding", "removing"), rows, note=note)
+
+
+def _move(client: SyncClient, plan: Mapping[Place, tuple[int, ...] | None], *, wait: bool) -> Rows:
+    if plan:
+        raise_first(client.run(alter_reassignments, plan))
+    while wait and any(place in plan for place in client.run(list_reassignments)):
+        time.sleep(LOOK_S)
+    return _planned(plan, note="" if plan else "nothing has to be moved")
+
+
+def _planned(plan: Mapping[Place, tuple[int, ...] | None], *, note: str) -> Rows:
+    rows = [(topic, index, replicas) for (topic, index), replicas in sorted(plan.items())]
+    return Rows(("topic", "partition", "to"), rows, note=note)

@@ -25,7 +25,7 @@ GROUPS = {
     "consume": ("millstream.cli.consume", "read records"),
     "group": ("millstream.cli.group", "consumer groups: members, lag, offsets"),
     "transaction": ("millstream.cli.transaction", "list, describe and abort transactions"),
-    "cluster": ("millstream.cli.cluster", "brokers, controller, features, disks"),
+    "cluster": ("millstream.cli.cluster", "run a local cluster; brokers, quorum, leaders, moves, disks"),
     "log": ("millstream.cli.log", "look into log directories"),
     "format": ("millstream.cli.storage", "prepare a data directory"),
     "kafka-properties": ("millstream.cli.storage", "the server.properties for Apache Kafka on our directory"),

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from millstream.log.log import Log
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class Removal(NamedTuple):
@@ -36,6 +36,12 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> None:
     if log.failure is not None:
         raise log.offline_error()
     if offset >= log.end_offset:
+        # An epoch that began at the end and wrote nothing goes too, or it would be asked about again (KAFKA-10706).
+        try:
+            log.epochs.truncate_from_end(log.end_offset)
+        except OSError as error:
+            log.mark_offline(error)
+            raise log.offline_error() from error
         return
     if offset < log.segments[0].base_offset:
         truncate_fully_and_start_at(log, offset, now_ms)
@@ -61,7 +67,7 @@ def take_back_what_did_not_fit(log: Log, offset: int, now_ms: int) -> bool:
     knows what it holds.
     """
     failure = log.failure
-    if failure is None or failure.errno not in _NO_SPACE or not log.active.active:
+    if failure is None or failure.errno not in NO_SPACE or not log.active.active:
         return False
     log.failure = None
     try:

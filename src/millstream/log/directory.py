@@ -138,12 +138,23 @@ class LogDirectory:
 
     def truncate(self, topic: str, partition: int, offset: int) -> None:
         """Drop what is at or above `offset`; the checkpoints follow: what is written there next was never cleaned."""
-        key = (topic, partition)
-        self.logs[key].truncate_to(offset, self._clock.wall_ms())
+        log = self.logs[topic, partition]
+        recovery_point = log.recovery_point
+        log.truncate_to(offset, self._clock.wall_ms())
+        self._checkpoint_cut(log, (topic, partition), offset, recovery_point)
+
+    def start_anew(self, topic: str, partition: int, offset: int) -> None:
+        """Drop everything and begin at `offset`."""
+        log = self.logs[topic, partition]
+        log.truncate_fully_and_start_at(offset, self._clock.wall_ms())
+        self._checkpoint_cut(log, (topic, partition), offset, -1)
+
+    def _checkpoint_cut(self, log: Log, key: TopicPartition, offset: int, recovery_point: int) -> None:
         if self.cleaner_offsets.get(key, 0) > offset:
             self.cleaner_offsets[key] = offset
             self.write_cleaner_offsets()
-        self.write_offset_checkpoints()
+        if recovery_point != log.recovery_point:
+            self.write_offset_checkpoints()
 
     def forget(self, log: Log) -> None:
         """The log was deleted; its offsets leave the checkpoints with the next write."""

@@ -192,6 +192,11 @@ class Log:
     def latest(self, upto_offset: int) -> FoundOffset:
         return lookup.latest(self, upto_offset)
 
+    @property
+    def latest_epoch(self) -> int:
+        """Of the last leader that is known to have begun; -1 if none is."""
+        return self.epochs.latest_epoch
+
     def end_offset_for_epoch(self, epoch: int) -> EpochStart:
         """The largest epoch up to `epoch`, and where it ended; (-1, -1) if that is not known."""
         return self.epochs.end_offset_for(epoch, self.end_offset)

@@ -69,7 +69,7 @@ def decide_register_broker(image: MetadataImage, broker: Broker, *, clean_shutdo
 
 def decide_unfence_broker(image: MetadataImage, broker_id: int, epoch: int) -> Decision[None]:
     """The broker has caught up: it may lead, and takes over what waits for it."""
-    broker = _registered(image, broker_id, epoch)
+    broker = registered(image, broker_id, epoch)
     if not broker.fenced:
         return Decision((), None)
     change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, fenced=_UNFENCE)
@@ -87,7 +87,7 @@ def decide_join(image: MetadataImage, broker: Broker, *, clean_shutdown_epoch: i
 
 def decide_controlled_shutdown(image: MetadataImage, broker_id: int, epoch: int) -> Decision[None]:
     """The broker wants to stop: others take over its partitions first."""
-    broker = _registered(image, broker_id, epoch)
+    broker = registered(image, broker_id, epoch)
     if not broker.active:
         return Decision((), None)
     change = BrokerRegistrationChangeRecord(broker_id=broker_id, broker_epoch=epoch, in_controlled_shutdown=1)
@@ -104,19 +104,20 @@ def decide_leave(image: MetadataImage, broker_id: int, epoch: int) -> Decision[N
 
 def decide_fence_broker(image: MetadataImage, broker_id: int, epoch: int) -> Decision[None]:
     """The broker is gone, or done with its controlled shutdown."""
-    broker = _registered(image, broker_id, epoch)
+    broker = registered(image, broker_id, epoch)
     return Decision((), None) if broker.fenced else Decision(tuple(_fence(image, broker)), None)
 
 
 def decide_allocate_producer_ids(image: MetadataImage, broker_id: int, epoch: int) -> Decision[range]:
     """A block of producer ids that nobody had before and nobody gets again."""
-    _registered(image, broker_id, epoch)
+    registered(image, broker_id, epoch)
     block = range(image.next_producer_id, image.next_producer_id + PRODUCER_IDS_PER_BLOCK)
     record = ProducerIdsRecord(broker_id=broker_id, broker_epoch=epoch, next_producer_id=block.stop)
     return Decision((record,), block)
 
 
-def _registered(image: MetadataImage, broker_id: int, epoch: int) -> Broker:
+def registered(image: MetadataImage, broker_id: int, epoch: int) -> Broker:
+    """The broker, if it is registered at that very epoch."""
     broker = image.brokers.get(broker_id)
     if broker is None:
         raise BrokerIdNotRegistered(f"Broker {broker_id} is not registered.")

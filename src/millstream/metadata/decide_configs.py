@@ -211,7 +211,8 @@ def _check_resource(image: MetadataImage, kind: int, name: str, authority: Confi
         if name not in image.topics.by_name:
             raise UnknownTopicOrPartition(f"There is no topic '{name}'.")
     elif kind == BROKER_CONFIG:
-        if name != CLUSTER_DEFAULT:
+        # Clients send a broker's configs to that broker; it may have sent them on to this one, which decides.
+        if name != CLUSTER_DEFAULT and not (name.isdecimal() and int(name) in image.brokers):
             check_broker_name(name, authority.node_id)
     elif kind == BROKER_LOGGER_CONFIG:
         check_broker_name(name, authority.node_id)

@@ -113,6 +113,21 @@ class Network(Protocol):
         self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None
     ) -> tuple[BaseTransport, Any]: ...
 
+    def pulse(self, late_ms: int, hung_ms: int) -> Pulse: ...
+
+
+class Pulse(Protocol):
+    """Repeats a message while the event loop is too busy to send the next one itself.
+
+    A loop that is more than `late_ms` late is busy, and the last message is sent again from outside of it; one that
+    has shown no life for `hung_ms` has hung, and there is silence. Under a virtual clock no loop is ever late.
+    """
+
+    def beat(self, host: str, port: int, frame: bytes) -> None:
+        """The loop lives; this is what to send, and where to, should it be late. Answers are not looked at."""
+
+    def close(self) -> None: ...
+
 
 class Listening(Protocol):
     """A listening socket."""

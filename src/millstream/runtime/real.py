@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from millstream.protocol.uuid import Uuid
 from millstream.runtime.ports import Buffer, ChildFailed
+from millstream.runtime.pulse import RealPulse
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -252,6 +253,9 @@ class RealNetwork:
     ) -> tuple[asyncio.BaseTransport, Any]:
         loop = asyncio.get_running_loop()
         return await loop.create_connection(factory, host, port, ssl=ssl, server_hostname=host if ssl else None)
+
+    def pulse(self, late_ms: int, hung_ms: int) -> RealPulse:
+        return RealPulse(late_ms, hung_ms)
 
 
 class RealWorkers:

@@ -59,7 +59,6 @@ CONTROLLER_QUORUM_AUTO_JOIN_ENABLE = Setting(
     BOOLEAN,
     default=False,
     importance=Importance.LOW,
-    implemented=False,
     doc="Whether a new controller asks by itself to become a voter.",
 )
 CONTROLLER_QUORUM_ELECTION_TIMEOUT_MS = Setting(
@@ -68,7 +67,6 @@ CONTROLLER_QUORUM_ELECTION_TIMEOUT_MS = Setting(
     default=1_000,
     at_least=0,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How long a candidate waits for votes before it tries again.",
 )
 CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS = Setting(
@@ -77,7 +75,6 @@ CONTROLLER_QUORUM_ELECTION_BACKOFF_MAX_MS = Setting(
     default=1_000,
     at_least=0,
     importance=Importance.HIGH,
-    implemented=False,
     doc="The longest random pause before the next election.",
 )
 CONTROLLER_QUORUM_FETCH_TIMEOUT_MS = Setting(
@@ -86,7 +83,6 @@ CONTROLLER_QUORUM_FETCH_TIMEOUT_MS = Setting(
     default=2_000,
     at_least=0,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How long a follower goes without an answer from the leader before it stands for election.",
 )
 CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS = Setting(
@@ -94,7 +90,6 @@ CONTROLLER_QUORUM_REQUEST_TIMEOUT_MS = Setting(
     INT,
     default=2_000,
     at_least=0,
-    implemented=False,
     doc="How long a request between controllers may take.",
 )
 CONTROLLER_QUORUM_RETRY_BACKOFF_MS = Setting(
@@ -103,7 +98,6 @@ CONTROLLER_QUORUM_RETRY_BACKOFF_MS = Setting(
     default=20,
     at_least=0,
     importance=Importance.LOW,
-    implemented=False,
     doc="The first pause before a request between controllers is tried again.",
 )
 CONTROLLER_QUORUM_APPEND_LINGER_MS = Setting(
@@ -120,7 +114,6 @@ CONTROLLER_QUORUM_FETCH_MAX_BYTES = Setting(
     default=MIB,
     at_least=1,
     importance=Importance.LOW,
-    implemented=False,
     doc="The most bytes of the metadata log in one fetch between controllers.",
 )
 CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES = Setting(
@@ -129,7 +122,6 @@ CONTROLLER_QUORUM_FETCH_SNAPSHOT_MAX_BYTES = Setting(
     default=MIB,
     at_least=1,
     importance=Importance.LOW,
-    implemented=False,
     doc="The most bytes of a metadata snapshot in one fetch.",
 )
 CONTROLLER_SOCKET_TIMEOUT_MS = Setting(
@@ -250,21 +242,20 @@ BROKER_HEARTBEAT_INTERVAL_MS = Setting(
     "broker.heartbeat.interval.ms",
     INT,
     default=2_000,
-    implemented=False,
+    simulate=(500, 1_500),
     doc="How often a broker tells the controller that it lives.",
 )
 BROKER_SESSION_TIMEOUT_MS = Setting(
     "broker.session.timeout.ms",
     INT,
     default=9_000,
-    implemented=False,
+    simulate=(3_000, 9_000),
     doc="A broker that was silent for so long is fenced.",
 )
 INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = Setting(
     "initial.broker.registration.timeout.ms",
     INT,
     default=MINUTE_MS,
-    implemented=False,
     doc="How long a starting broker tries to register before it gives up.",
 )
 SERVER_MAX_STARTUP_TIME_MS = Setting(
@@ -280,7 +271,6 @@ CONTROLLED_SHUTDOWN_ENABLE = Setting(
     "controlled.shutdown.enable",
     BOOLEAN,
     default=True,
-    implemented=False,
     doc="Whether a stopping broker first hands its leaderships over.",
 )
 AUTO_LEADER_REBALANCE_ENABLE = Setting(
@@ -288,7 +278,6 @@ AUTO_LEADER_REBALANCE_ENABLE = Setting(
     BOOLEAN,
     default=True,
     importance=Importance.HIGH,
-    implemented=False,
     doc="Whether leadership goes back to the preferred replicas from time to time.",
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = Setting(
@@ -297,7 +286,6 @@ LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS = Setting(
     default=300,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How often the controller looks for leaderships to move back.",
 )
 UNCLEAN_LEADER_ELECTION_INTERVAL_MS = Setting(
@@ -306,7 +294,6 @@ UNCLEAN_LEADER_ELECTION_INTERVAL_MS = Setting(
     default=5 * MINUTE_MS,
     at_least=1,
     internal=True,
-    implemented=False,
     doc="How often the controller looks for partitions that need an unclean election.",
 )
 UNSTABLE_API_VERSIONS_ENABLE = Setting(

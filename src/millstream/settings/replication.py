@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from millstream.settings import rules
 from millstream.settings.declare import IfIgnored, Importance, Live, Setting
 from millstream.settings.kinds import BOOLEAN, CLASS, INT, KIB, LONG, LONG_MAX, MIB, STRING
 
@@ -72,7 +73,6 @@ REPLICA_FETCH_BACKOFF_MS = Setting(
     INT,
     default=1_000,
     at_least=0,
-    implemented=False,
     doc="The pause after a failed fetch from a leader.",
 )
 REPLICA_FETCH_MAX_BYTES = Setting(
@@ -80,7 +80,7 @@ REPLICA_FETCH_MAX_BYTES = Setting(
     INT,
     default=MIB,
     at_least=0,
-    implemented=False,
+    simulate=(1, MIB),
     doc="The bytes of one partition in a fetch from a leader.",
 )
 REPLICA_FETCH_MIN_BYTES = Setting(
@@ -88,7 +88,6 @@ REPLICA_FETCH_MIN_BYTES = Setting(
     INT,
     default=1,
     importance=Importance.HIGH,
-    implemented=False,
     doc="The least that a leader answers a follower with before the wait is over.",
 )
 REPLICA_FETCH_RESPONSE_MAX_BYTES = Setting(
@@ -96,7 +95,6 @@ REPLICA_FETCH_RESPONSE_MAX_BYTES = Setting(
     INT,
     default=10 * MIB,
     at_least=0,
-    implemented=False,
     doc="The bytes of a whole answer to a follower's fetch.",
 )
 REPLICA_FETCH_WAIT_MAX_MS = Setting(
@@ -104,7 +102,7 @@ REPLICA_FETCH_WAIT_MAX_MS = Setting(
     INT,
     default=500,
     importance=Importance.HIGH,
-    implemented=False,
+    simulate=(50, 500),
     doc="The longest that a leader holds a follower's fetch.",
 )
 REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = Setting(
@@ -112,6 +110,7 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS = Setting(
     LONG,
     default=5_000,
     importance=Importance.HIGH,
+    simulate=(200, 5_000),
     doc="How often high watermarks are written to disk.",
 )
 REPLICA_LAG_TIME_MAX_MS = Setting(
@@ -119,15 +118,15 @@ REPLICA_LAG_TIME_MAX_MS = Setting(
     LONG,
     default=30_000,
     importance=Importance.HIGH,
-    implemented=False,
+    simulate=(3_000, 10_000, 30_000),
     doc="A follower that has not caught up for so long leaves the ISR.",
 )
 REPLICA_SELECTOR_CLASS = Setting(
     "replica.selector.class",
     STRING.optional,
     default=None,
-    implemented=False,
-    doc="A class that chooses the replica that a reader is sent to.",
+    check=rules.replica_selector,
+    doc="Chooses the replica that a reader is sent to: RackAwareReplicaSelector, or none for the leader.",
 )
 REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = Setting(
     "replica.socket.receive.buffer.bytes",
@@ -142,7 +141,6 @@ REPLICA_SOCKET_TIMEOUT_MS = Setting(
     INT,
     default=30_000,
     importance=Importance.HIGH,
-    implemented=False,
     doc="How long a follower waits for its leader's answer.",
 )
 LEADER_REPLICATION_THROTTLED_RATE = Setting(
@@ -152,7 +150,6 @@ LEADER_REPLICATION_THROTTLED_RATE = Setting(
     live=Live.CLUSTER_WIDE,
     at_least=0,
     dynamic_only=True,
-    implemented=False,
     doc="The bytes per second that a leader sends to throttled replicas.",
 )
 FOLLOWER_REPLICATION_THROTTLED_RATE = Setting(
@@ -162,7 +159,6 @@ FOLLOWER_REPLICATION_THROTTLED_RATE = Setting(
     live=Live.CLUSTER_WIDE,
     at_least=0,
     dynamic_only=True,
-    implemented=False,
     doc="The bytes per second that a follower takes for throttled replicas.",
 )
 REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND = Setting(

@@ -161,6 +161,7 @@ LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS = Setting(
     default=MINUTE_MS,
     at_least=0,
     importance=Importance.HIGH,
+    simulate=(500, MINUTE_MS),
     doc="How often the recovery points are written.",
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS = Setting(

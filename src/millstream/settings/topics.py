@@ -320,7 +320,6 @@ LEADER_REPLICATION_THROTTLED_REPLICAS = Setting(
     default=(),
     scope=Scope.TOPIC,
     check=rules.throttled_replicas,
-    implemented=False,
     doc="Replicas whose leader's side is throttled, as partition:broker, or *.",
 )
 FOLLOWER_REPLICATION_THROTTLED_REPLICAS = Setting(
@@ -329,7 +328,6 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS = Setting(
     default=(),
     scope=Scope.TOPIC,
     check=rules.throttled_replicas,
-    implemented=False,
     doc="Replicas whose follower's side is throttled, as partition:broker, or *.",
 )
 REMOTE_STORAGE_ENABLE = Setting(

@@ -193,7 +193,7 @@ def _cycles(known: _Known) -> Iterator[Anomaly]:
     edges: dict[str, dict[str, str]] = defaultdict(dict)
     transactions = known.history.transactions
     last: dict[Place, str] = {}
-    for place, offset in sorted(known.values_at, key=lambda at: (at[0], at[1])):
+    for place, offset in () if known.history.writes_cross else sorted(known.values_at):
         for value in known.values_at[place, offset]:
             writer = known.writes[value].transaction if value in known.writes else None
             if writer is None or transactions.get(writer) is not Outcome.OK:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from millstream.runtime.ports import Buffer
 
 _TORN_BYTES = b"\xde\xad\xbe\xef"
+_ROOMY = 1 << 40
 
 
 class PowerLost(BaseException):
@@ -28,14 +29,32 @@ class PowerLost(BaseException):
 
 
 class _Inode:
-    """A file's content, and as much of it as is surely on disk."""
+    """A file's content, and as much of it as is surely on disk: mostly a prefix, so that a sync copies nothing."""
 
-    __slots__ = ("content", "durable", "modified_ms")
+    __slots__ = ("_durable_bytes", "_durable_prefix", "content", "modified_ms")
 
     def __init__(self) -> None:
         self.content = bytearray()
-        self.durable = b""
         self.modified_ms = 0
+        self._durable_prefix = 0
+        # Only where the file was cut back and not synced since.
+        self._durable_bytes: bytes | None = None
+
+    @property
+    def durable(self) -> bytes:
+        return bytes(self.content[: self._durable_prefix]) if self._durable_bytes is None else self._durable_bytes
+
+    def sync(self) -> None:
+        self._durable_prefix = len(self.content)
+        self._durable_bytes = None
+
+    def truncate(self, size: int) -> None:
+        if size < self._durable_prefix and self._durable_bytes is None:
+            self._durable_bytes = bytes(self.content[: self._durable_prefix])
+        if size < len(self.content):
+            del self.content[size:]
+        else:
+            self.content.extend(bytes(size - len(self.content)))
 
 
 class SimulatedFile:
@@ -70,15 +89,11 @@ class SimulatedFile:
 
     def truncate(self, size: int) -> None:
         self._disk.step(f"truncate {self._path}")
-        content = self._inode.content
-        if size < len(content):
-            del content[size:]
-        else:
-            content.extend(bytes(size - len(content)))
+        self._inode.truncate(size)
 
     def sync(self) -> None:
         self._disk.step(f"fsync {self._path}")
-        self._inode.durable = bytes(self._inode.content)
+        self._inode.sync()
 
     def close(self) -> None:
         """Nothing is lost or kept by closing."""
@@ -101,13 +116,11 @@ class _Lock(SimulatedFile):
 class LossyDisk:
     """The file system of one simulated machine."""
 
-    def __init__(self, random: Random, *, capacity_bytes: int = 1 << 40) -> None:
+    def __init__(self, random: Random, *, capacity_bytes: int = _ROOMY) -> None:
         self._random = random
         self._files: dict[str, _Inode] = {}
         self._durable_files: dict[str, _Inode] = {}
         self._directories: dict[str, None] = {"/": None}
-        # Renames that no sync of their folder has made durable, oldest first.
-        self._renames: list[tuple[str, str, _Inode]] = []
         self._capacity_bytes = capacity_bytes
         self.locked: dict[str, None] = {}
         self.steps = 0
@@ -116,6 +129,8 @@ class LossyDisk:
         self.fail_at: dict[int, int] = {}
         self._powerless = False
         self.on_power_off: Callable[[], None] = lambda: None
+        self.on_step: Callable[[str], None] | None = None
+        """Hears of every step, for the trace."""
         self.clock_ms = 0
 
     # --- faults
@@ -125,6 +140,8 @@ class LossyDisk:
         self.check_power()
         self.steps += 1
         self.last_step = what
+        if self.on_step is not None:
+            self.on_step(what)
         if self.power_off_at is not None and self.steps >= self.power_off_at:
             self.power_off()
             raise PowerLost(f"at step {self.steps}: {what}")
@@ -137,8 +154,9 @@ class LossyDisk:
             raise PowerLost("the machine has no power")
 
     def power_off(self) -> None:
-        self._powerless = True
-        self.on_power_off()
+        if not self._powerless:
+            self.on_power_off()
+            self._powerless = True
 
     def crash(self, *, keep_unsynced: bool = False) -> None:
         """Power is back. What was not synced is gone, or a part of it; a mere process crash keeps everything."""
@@ -177,19 +195,6 @@ class LossyDisk:
         found = [files.get(name) for name in names for files in (self._files, self._durable_files)]
         return {id(inode) for inode in found if inode is not None}
 
-    def _settle_renames(self) -> set[str]:
-        """A rename is atomic: both its names changed, or neither. None reaches the disk before an earlier one."""
-        settled: set[str] = set()
-        reached = True
-        for source, target, inode in self._renames:
-            settled |= {source, target}
-            reached = reached and self._random.random() < 0.5
-            if reached:
-                self._durable_files.pop(source, None)
-                self._durable_files[target] = inode
-        self._renames.clear()
-        return settled
-
     def _lose_unsynced_bytes(self, inode: _Inode) -> None:
         content, durable = bytes(inode.content), inode.durable
         if content == durable:
@@ -203,14 +208,26 @@ class LossyDisk:
         elif self._random.random() < 0.5:
             kept = content
         inode.content = bytearray(kept)
-        inode.durable = kept
+        inode.sync()
 
     def take_space(self, size: int) -> int:
-        used = sum(len(inode.content) for inode in self._files.values())
-        return max(0, min(size, self._capacity_bytes - used))
+        if self._capacity_bytes == _ROOMY:
+            return size
+        return max(0, min(size, self._capacity_bytes - self._used()))
+
+    def _used(self) -> int:
+        return sum(len(inode.content) for inode in self._files.values())
 
     def set_capacity(self, capacity_bytes: int) -> None:
         self._capacity_bytes = capacity_bytes
+
+    def fill_up(self, *, but_bytes: int = 0) -> None:
+        """Somebody else took the space: so much is left."""
+        self._capacity_bytes = self._used() + but_bytes
+
+    def make_room(self) -> None:
+        """There is space again."""
+        self._capacity_bytes = _ROOMY
 
     def now_ms(self) -> int:
         return self.clock_ms
@@ -248,7 +265,6 @@ class LossyDisk:
         self.step(f"rename {source} {target}")
         del self._files[source]
         self._files[target] = inode
-        self._renames.append((source, target, inode))
 
     def _rename_directory(self, source: str, target: str) -> None:
         """Renaming a folder is durable at once here: the names inside it are not what is being tested."""
@@ -302,7 +318,6 @@ class LossyDisk:
 
     def sync_directory(self, path: str) -> None:
         self.step(f"sync directory {path}")
-        self._renames = [entry for entry in self._renames if os.path.dirname(entry[1]) != path.rstrip("/")]
         for name in sorted({*self._files, *self._durable_files}):
             if os.path.dirname(name) == path.rstrip("/"):
                 inode = self._files.get(name)
@@ -320,8 +335,7 @@ class LossyDisk:
         return _Lock(self, path, inode)
 
     def space(self, path: str) -> tuple[int, int]:  # one volume
-        used = sum(len(inode.content) for inode in self._files.values())
-        return self._capacity_bytes, max(0, self._capacity_bytes - used)
+        return self._capacity_bytes, max(0, self._capacity_bytes - self._used())
 
     def _inode(self, path: str) -> _Inode:
         self.check_power()

@@ -83,3 +83,9 @@ class History:
     """(last stable offset, end of the log) of each partition when all transactions had ended."""
     compacted: frozenset[str] = frozenset()
     """Topics where only the newest value of each key has to be there."""
+    writes_cross: bool = False
+    """Transactions wrote to the same partitions at the same time. Kafka isolates no writes, so they may stand in any
+    order, and only reads say which came first."""
+    newest_epochs: dict[Place, int] = field(default_factory=dict)
+    """The newest leader epoch that anybody has heard of. What an older leader says of the end is no news: it may be cut
+    off from the others and not know it."""

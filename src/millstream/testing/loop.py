@@ -3,19 +3,34 @@
 It is asyncio's own loop with another clock and a selector that has no sockets: where the real one would sleep until
 the next timer, this one moves the clock there. With the ports of this package nothing else can wake it, so the order
 of all callbacks follows from the program and its seed alone.
+
+Many simulated programs share the loop. Whose turn a callback is, its context tells: whoever starts a program does it
+inside its `Process`, and every task, timer and callback that comes of it inherits that. So a program can be stopped
+(SIGSTOP: its callbacks are kept while time goes on) and killed (they are dropped; not even a `finally` runs).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import gc
+import heapq
 import selectors
-from typing import TYPE_CHECKING, Any
+import warnings
+import weakref
+from contextlib import suppress
+from enum import Enum
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping
+    from collections import deque
+    from collections.abc import Callable, Coroutine, Mapping
     from typing import TypeVar
 
     T = TypeVar("T")
+
+# asyncio's own figures: from so many timers on, it is worth while to throw the cancelled ones out.
+_TIMERS_WORTH_TIDYING = 100
 
 
 class Stuck(Exception):
@@ -23,17 +38,12 @@ class Stuck(Exception):
 
 
 class _JumpingSelector(selectors.BaseSelector):
-    """Instead of waiting it moves the clock; its files never have news."""
+    """Its files never have news."""
 
     def __init__(self) -> None:
-        self.now_s = 0.0
         self._keys: dict[Any, selectors.SelectorKey] = {}
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        if timeout is None:
-            raise Stuck("no timer is set and nothing is ready: the simulation waits for something that cannot come")
-        if timeout > 0:
-            self.now_s += timeout
         return []
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
@@ -51,29 +61,185 @@ class _JumpingSelector(selectors.BaseSelector):
         return self._keys[fileobj]
 
 
+class _State(Enum):
+    RUNNING = 1
+    STOPPED = 2
+    DEAD = 3
+
+
+class Process:
+    """One run of one simulated program: from its start to its end or its death."""
+
+    def __init__(self, loop: VirtualLoop, name: str) -> None:
+        self.name = name
+        self.ended: asyncio.Future[None] = loop.create_future()
+        self.state = _State.RUNNING
+        self._loop = loop
+        self._held: list[asyncio.Handle] = []
+        self._graveyard: list[asyncio.Task[Any]] = []
+        self._context = contextvars.Context()
+        self._context.run(_process.set, self)
+
+    @property
+    def runs(self) -> bool:
+        return self.state is _State.RUNNING
+
+    @property
+    def is_dead(self) -> bool:
+        return self.state is _State.DEAD
+
+    def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        """Run something as a part of this program."""
+        return self._loop.create_task(work, context=self._context.copy())
+
+    def stop(self) -> None:
+        """SIGSTOP: nothing of it runs until `go_on`; timers that come due in between are late."""
+        if self.runs:
+            self.state = _State.STOPPED
+
+    def go_on(self) -> None:
+        """SIGCONT."""
+        if self.state is _State.STOPPED:
+            self.state = _State.RUNNING
+            held, self._held = self._held, []
+            self._loop.ready_again(held)
+
+    def kill(self) -> None:
+        """SIGKILL. Its tasks are kept until the simulation ends, so that no destructor runs code of a dead program."""
+        if not self.is_dead:
+            self.state = _State.DEAD
+            self._held.clear()
+            self._graveyard = self._loop.tasks_of(self)
+            if not self.ended.done():
+                self.ended.set_result(None)
+
+    def hold(self, handle: asyncio.Handle) -> None:
+        if self.state is _State.STOPPED:
+            self._held.append(handle)
+
+
+_process: contextvars.ContextVar[Process | None] = contextvars.ContextVar("simulated process", default=None)
+
+
+def current_process() -> Process | None:
+    """The program whose code is running; None in the simulator's own and in clients."""
+    return _process.get()
+
+
 class VirtualLoop(asyncio.SelectorEventLoop):
     """Use `run` for a whole simulation."""
 
+    # What asyncio keeps to itself.
+    _ready: deque[asyncio.Handle]
+    _scheduled: list[Any]
+    _timer_cancelled_count: int
+    _stopping: bool
+
     def __init__(self) -> None:
-        self._jumping = _JumpingSelector()
-        super().__init__(self._jumping)
+        self._now_s = 0.0
+        self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], Process] = weakref.WeakKeyDictionary()
+        self.turns = 0
+        self.after_turn: Callable[[dict[Process, None]], None] | None = None
+        """Called with the programs that have run in this turn of the loop; what it raises ends the simulation."""
+        super().__init__(_JumpingSelector())
+
+    def _make_self_pipe(self) -> None:
+        """Other threads wake a loop through it; this one never sleeps. So a loop that was never run costs nothing."""
+        self._ssock = self._csock = None
+
+    def _close_self_pipe(self) -> None:
+        pass
+
+    def __del__(self) -> None:
+        if not self.is_closed():
+            self.close()
 
     def time(self) -> float:
-        return self._jumping.now_s
+        return self._now_s
+
+    def create_task(self, coro: Any, *, name: object = None, context: Any = None) -> asyncio.Task[Any]:
+        task: asyncio.Task[Any] = super().create_task(coro, name=name, context=context)
+        process = _process.get() if context is None else cast("Process | None", context.get(_process))
+        if process is not None:
+            self._owners[task] = process
+        return task
+
+    def tasks_of(self, process: Process) -> list[asyncio.Task[Any]]:
+        return [task for task, owner in self._owners.items() if owner is process and not task.done()]
+
+    def ready_again(self, handles: list[asyncio.Handle]) -> None:
+        self._ready.extend(handles)
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
         """Run `main` to its end, then drop whatever it left behind."""
         asyncio.set_event_loop(self)
+        # What was there before needs no look when the leftovers are collected: in a large process that look takes
+        # longer than a whole simulation.
+        gc.freeze()
         try:
             return self.run_until_complete(main)
         finally:
             self._drop_leftovers()
+            gc.unfreeze()
             asyncio.set_event_loop(None)
             self.close()
 
+    def _run_once(self) -> None:
+        """One turn: as asyncio's own, but the clock moves instead of waiting, and programs may be stopped or dead."""
+        self._tidy_timers()
+        ready, scheduled = self._ready, self._scheduled
+        if not ready and not self._stopping:
+            if not scheduled:
+                raise Stuck("no timer is set and nothing is ready: the simulation waits for something that cannot come")
+            self._now_s = max(self._now_s, scheduled[0].when())
+        while scheduled and scheduled[0].when() <= self._now_s:
+            timer = heapq.heappop(scheduled)
+            timer._scheduled = False
+            ready.append(timer)
+        ran: dict[Process, None] = {}
+        for _ in range(len(ready)):
+            handle = ready.popleft()
+            if handle._cancelled:
+                continue
+            process = cast("Any", handle)._context.get(_process)
+            if process is None:
+                handle._run()
+            elif process.runs:
+                ran[process] = None
+                handle._run()
+            else:
+                process.hold(handle)
+        self.turns += 1
+        if ran and self.after_turn is not None:
+            self.after_turn(ran)
+
+    def _tidy_timers(self) -> None:
+        scheduled = self._scheduled
+        if len(scheduled) > _TIMERS_WORTH_TIDYING and 2 * self._timer_cancelled_count > len(scheduled):
+            for timer in scheduled:
+                timer._scheduled = not timer._cancelled
+            self._scheduled = [timer for timer in scheduled if not timer._cancelled]
+            heapq.heapify(self._scheduled)
+            self._timer_cancelled_count = 0
+            return
+        while scheduled and scheduled[0]._cancelled:
+            heapq.heappop(scheduled)._scheduled = False
+            self._timer_cancelled_count -= 1
+
     def _drop_leftovers(self) -> None:
-        leftovers = sorted(asyncio.all_tasks(self), key=lambda task: task.get_name())
-        for task in leftovers:
-            task.cancel()
-        if leftovers:
-            self.run_until_complete(asyncio.gather(*leftovers, return_exceptions=True))
+        """End every task where it stands. It could only go on in a world that is over."""
+        self.after_turn = None
+        self.set_exception_handler(lambda *_: None)
+        with warnings.catch_warnings():
+            # Coroutines that a killed program had made and not begun.
+            warnings.simplefilter("ignore", RuntimeWarning)
+            for task in asyncio.all_tasks(self):
+                task._log_destroy_pending = False  # type: ignore[attr-defined]
+                process = self._owners.get(task)
+                if process is not None:
+                    process.kill()
+                with suppress(BaseException):
+                    contextvars.Context().run(cast("Any", task.get_coro()).close)
+            self._ready.clear()
+            self._scheduled.clear()
+            gc.collect()

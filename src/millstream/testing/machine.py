@@ -72,7 +72,7 @@ class Machine:
         *,
         stop_cleanly: bool,
     ) -> None:
-        ports = SimulatedPorts(network, self.disk, self.random)
+        ports = SimulatedPorts(network.at(HOST), self.disk, self.random)
         alive = asyncio.ensure_future(self._boot_and_work(workload, ports, stop_cleanly=stop_cleanly))
         dead = asyncio.ensure_future(power_lost.wait())
         waited_for: list[asyncio.Future[Any]] = [alive, dead]
@@ -88,7 +88,8 @@ class Machine:
     ) -> None:
         self.node = Node(load(options=self._settings).settings, ports)
         await self.node.start()
-        self.client = Client({"bootstrap.servers": f"{HOST}:{PORT}"}, ports=ports)
+        away = SimulatedPorts(ports.network.network.at("client"), self.disk, self.random)
+        self.client = Client({"bootstrap.servers": f"{HOST}:{PORT}"}, ports=away)
         await workload(self)
         await self.client.close()
         if stop_cleanly:

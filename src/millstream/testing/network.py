@@ -1,163 +1,54 @@
 """TCP between simulated machines: asyncio's transports and protocols on virtual time.
 
-A connection is two transports that hand bytes to each other after a seeded delay, in order, cut into pieces of seeded
-size (so that nobody relies on one write being one read). Either end can be lost, by itself or because its machine is.
+A connection is two transports (`connection.py`) that hand bytes to each other after a seeded delay.
+
+A *link* is one direction between two machines. A blocked link holds everything back, ends and resets of connections
+too, as TCP's retransmissions do; when it is healed some connections go on and some are found broken. A slow one adds
+its delay. New connections need both directions.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+import contextvars
+import errno
+from typing import TYPE_CHECKING, Any
+
+from millstream.testing.connection import KERNEL, SimulatedTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from random import Random
     from ssl import SSLContext
 
+    from millstream.testing.trace import Trace
+
+    Link = tuple[str, str]
+
 _DELAY_S_MAX = 0.001
-_DEFAULT_HIGH_BYTES = 64 * 1024
-
-
-class SimulatedTransport(asyncio.Transport):
-    """One end of a connection."""
-
-    def __init__(self, network: SimulatedNetwork, local: tuple[str, int], remote: tuple[str, int]) -> None:
-        super().__init__({"peername": remote, "sockname": local})
-        self._network = network
-        self._protocol = cast("asyncio.BaseProtocol", None)
-        self._peer = cast("SimulatedTransport", None)
-        self._arriving: deque[bytes | None] = deque()
-        self._last_arrival_s = 0.0
-        self._reading = True
-        self._closing = False
-        self._lost = False
-        self._high_bytes = _DEFAULT_HIGH_BYTES
-        self._writer_paused = False
-
-    def attach(self, protocol: asyncio.BaseProtocol, peer: SimulatedTransport) -> None:
-        self._protocol = protocol
-        self._peer = peer
-
-    # --- asyncio's interface
-
-    def get_protocol(self) -> asyncio.BaseProtocol:
-        return self._protocol
-
-    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
-        self._protocol = protocol
-
-    def is_closing(self) -> bool:
-        return self._closing
-
-    def is_reading(self) -> bool:
-        return self._reading
-
-    def pause_reading(self) -> None:
-        self._reading = False
-
-    def resume_reading(self) -> None:
-        self._reading = True
-        self._network.loop.call_soon(self._deliver)
-
-    def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high_bytes = _DEFAULT_HIGH_BYTES if high is None else high
-
-    def get_write_buffer_size(self) -> int:
-        return sum(len(piece) for piece in self._peer._arriving if piece is not None)
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        if self._closing or self._lost:
-            return
-        data = bytes(data)
-        while data:
-            cut = self._network.random.randint(1, len(data)) if len(data) < 256 else len(data)
-            self._peer._arrives(data[:cut])
-            data = data[cut:]
-        if not self._writer_paused and self.get_write_buffer_size() > self._high_bytes:
-            self._writer_paused = True
-            self._protocol.pause_writing()
-
-    def writelines(self, list_of_data: Iterable[Any]) -> None:
-        self.write(b"".join(list_of_data))
-
-    def can_write_eof(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        if not self._closing:
-            self._closing = True
-            self._peer._arrives(None)
-            self._network.loop.call_soon(self.lose, None)
-
-    def abort(self) -> None:
-        self._closing = True
-        self._peer._arrives(None)
-        self._network.loop.call_soon(self.lose, None)
-
-    # --- what the network does
-
-    def _arrives(self, data: bytes | None) -> None:
-        """Bytes (or the end) from the peer: delivered after a delay, never before what was sent earlier."""
-        loop = self._network.loop
-        arrival_s = max(self._last_arrival_s, loop.time() + self._network.random.random() * _DELAY_S_MAX)
-        self._last_arrival_s = arrival_s
-        self._arriving.append(data)
-        loop.call_at(arrival_s, self._deliver)
-
-    def _deliver(self) -> None:
-        if self._lost or not self._reading or not self._arriving:
-            return
-        data = self._arriving.popleft()
-        if data is None:
-            self.lose(None)
-            return
-        self._hand_over(data)
-        peer = self._peer
-        if peer._writer_paused and not peer._lost and peer.get_write_buffer_size() <= peer._high_bytes // 4:
-            peer._writer_paused = False
-            peer._protocol.resume_writing()
-        if self._arriving:
-            self._network.loop.call_soon(self._deliver)
-
-    def _hand_over(self, data: bytes) -> None:
-        protocol = self._protocol
-        if not isinstance(protocol, asyncio.BufferedProtocol):
-            cast("asyncio.Protocol", protocol).data_received(data)
-            return
-        rest = data
-        while rest and not self._lost:
-            buffer = memoryview(cast("bytearray", protocol.get_buffer(-1)))
-            count = min(len(buffer), len(rest))
-            buffer[:count] = rest[:count]
-            protocol.buffer_updated(count)
-            rest = rest[count:]
-            if rest and not self._reading:
-                self._arriving.appendleft(rest)
-                return
-
-    def lose(self, error: Exception | None) -> None:
-        """The connection is gone for this end."""
-        if self._lost:
-            return
-        self._lost = self._closing = True
-        self._network.forget(self)
-        self._protocol.connection_lost(error)
-
-    def vanish(self) -> None:
-        """This end's machine is gone: nobody here is told, the other end hears a reset."""
-        self._lost = self._closing = True
-        self._network.forget(self)
-        self._network.loop.call_soon(self._peer.lose, ConnectionResetError("the peer's machine is gone"))
+_SPIKE_S_MAX = 0.03
+_CONNECT_TIMEOUT_S = 20.0
 
 
 class SimulatedListening:
     """A listening address."""
 
-    def __init__(self, network: SimulatedNetwork, host: str, port: int) -> None:
+    def __init__(
+        self, network: SimulatedNetwork, host: str, port: int, factory: Callable[[], asyncio.BaseProtocol]
+    ) -> None:
         self._network = network
+        self._context = contextvars.copy_context()
+        self._factory = factory
         self.host = host
         self.port = port
+
+    def accept(self, end: SimulatedTransport) -> None:
+        """A connection came in; the program sees it when it runs."""
+        self._network.loop.call_soon(self._serve, end, context=self._context)
+
+    def _serve(self, end: SimulatedTransport) -> None:
+        if not end.lost:
+            end.attach(self._factory())
 
     def close(self) -> None:
         self._network.listeners.pop((self.host, self.port), None)
@@ -167,24 +58,167 @@ class SimulatedListening:
 
 
 class SimulatedNetwork:
-    """All machines and their connections."""
+    """All machines, their links and their connections."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, random: Random) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, random: Random, trace: Trace | None = None) -> None:
         self.loop = loop
         self.random = random
-        self.listeners: dict[tuple[str, int], Callable[[], asyncio.BaseProtocol]] = {}
-        self._ends: dict[SimulatedTransport, str] = {}
+        self.listeners: dict[tuple[str, int], SimulatedListening] = {}
+        self._trace = trace
+        self._ends: dict[SimulatedTransport, None] = {}
+        self._blocked: dict[Link, None] = {}
+        self._dark: dict[str, None] = {}
+        self._extra_delay_s: dict[Link, float] = {}
+        self._resets: list[tuple[str, SimulatedTransport]] = []
         self._next_port = 10_000
+        self._connections = 0
+
+    def at(self, host: str) -> HostNetwork:
+        """The network as one machine has it: its port."""
+        return HostNetwork(self, host)
+
+    def note(self, host: str, event: str) -> None:
+        if self._trace is not None:
+            self._trace.note(host, event)
 
     def forget(self, end: SimulatedTransport) -> None:
         self._ends.pop(end, None)
 
-    def machine_lost(self, host: str) -> None:
-        """A machine crashed: its listeners and connections are gone, its code hears nothing any more."""
+    # --- links
+
+    def is_blocked(self, source: str, target: str) -> bool:
+        return (source, target) in self._blocked or source in self._dark or target in self._dark
+
+    def delay_s(self, source: str, target: str) -> float:
+        delay = self.random.random() * _DELAY_S_MAX
+        if self.random.random() < 0.01:
+            delay += self.random.random() * _SPIKE_S_MAX
+        return delay + self._extra_delay_s.get((source, target), 0.0)
+
+    def block(self, sources: Iterable[str], targets: Iterable[str], *, one_way: bool = False) -> None:
+        """Nothing gets from the first machines to the second ones, and unless `one_way` nothing back."""
+        others = list(targets)
+        for source in sources:
+            for target in others:
+                if source != target:
+                    self.note("network", f"{source} no longer reaches {target}")
+                    self._blocked[source, target] = None
+                    if not one_way:
+                        self._blocked[target, source] = None
+
+    def slow_down(self, source: str, target: str, delay_s: float) -> None:
+        self.note("network", f"{source} reaches {target} {delay_s} s later")
+        self._extra_delay_s[source, target] = delay_s
+
+    def heal(self) -> None:
+        """All links are open and fast."""
+        self.note("network", "healed")
+        self._blocked.clear()
+        self._extra_delay_s.clear()
+        self._go_on()
+
+    def _go_on(self) -> None:
+        resets, self._resets = self._resets, []
+        for source, end in resets:
+            self.send_reset(source, end)
+        for end in list(self._ends):
+            if end.held_back and not self.is_blocked(end.peer.host, end.host):
+                if self.random.random() < 0.5:
+                    end.go_on()
+                else:
+                    # One side had given up by then.
+                    end.broken()
+                    end.peer.broken()
+
+    def send_reset(self, source: str, end: SimulatedTransport) -> None:
+        """The machine `source` knows nothing of this connection."""
+        if self.is_blocked(source, end.host):
+            self._resets.append((source, end))
+        else:
+            self.loop.call_later(self.delay_s(source, end.host), end.broken, context=KERNEL)
+
+    def break_connections(self, *, share: float) -> None:
+        """Some middlebox forgets some of the connections."""
+        for end in list(self._ends):
+            if self.random.random() < share:
+                end.broken()
+                end.peer.broken()
+
+    # --- machines
+
+    def machine_lost(self, host: str, *, power: bool = False) -> None:
+        """A program died: its kernel closes its connections. Without power, nobody hears that before it is back."""
+        self.note(host, "lost power" if power else "died")
         for address in [address for address in self.listeners if address[0] == host]:
             del self.listeners[address]
-        for end in [end for end, at in self._ends.items() if at == host]:
+        if power:
+            self._dark[host] = None
+        for end in [end for end in self._ends if end.host == host]:
             end.vanish()
+            self.send_reset(host, end.peer)
+
+    def machine_back(self, host: str) -> None:
+        """It has power again."""
+        if self._dark.pop(host, self) is None:
+            self._go_on()
+
+    # --- for the ports
+
+    async def listen(self, factory: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> SimulatedListening:
+        if port == 0:
+            self._next_port += 1
+            port = self._next_port
+        if (host, port) in self.listeners:
+            raise OSError(errno.EADDRINUSE, "address already in use")
+        listening = self.listeners[host, port] = SimulatedListening(self, host, port, factory)
+        return listening
+
+    async def connect(
+        self, source: str, factory: Callable[[], Any], host: str, port: int
+    ) -> tuple[asyncio.BaseTransport, Any]:
+        deadline_s = self.loop.time() + _CONNECT_TIMEOUT_S
+        await self._cross(source, host, deadline_s)
+        listening = self.listeners.get((host, port))
+        if listening is None:
+            await self._cross(host, source, deadline_s)
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {host}:{port}")
+        self._next_port += 1
+        self._connections += 1
+        local = (source, self._next_port)
+        number = self._connections
+        client = SimulatedTransport(self, source, local, (host, port), number)
+        server = SimulatedTransport(self, host, (host, port), local, number)
+        client.peer, server.peer = server, client
+        self._ends[client] = self._ends[server] = None
+        self.note(host, f"connection {number} from {source} to {port}")
+        listening.accept(server)
+        try:
+            await self._cross(host, source, deadline_s)
+        except BaseException:
+            client.vanish()
+            self.send_reset(source, server)
+            raise
+        if client.lost:
+            raise ConnectionResetError(errno.ECONNRESET, f"{host}:{port} reset the connection")
+        protocol = factory()
+        client.attach(protocol)
+        return client, protocol
+
+    async def _cross(self, source: str, target: str, deadline_s: float) -> None:
+        """What a handshake's packet takes; it is sent again until it gets through or time is up."""
+        await asyncio.sleep(self.delay_s(source, target))
+        while self.is_blocked(source, target):
+            if self.loop.time() >= deadline_s:
+                raise TimeoutError(errno.ETIMEDOUT, f"{source} cannot reach {target}")
+            await asyncio.sleep(0.25)
+
+
+class HostNetwork:
+    """The network port of one machine."""
+
+    def __init__(self, network: SimulatedNetwork, host: str) -> None:
+        self.network = network
+        self.host = host
 
     async def listen(
         self,
@@ -194,35 +228,23 @@ class SimulatedNetwork:
         *,
         ssl: SSLContext | None = None,  # bytes in a simulation have nobody to hide from
     ) -> SimulatedListening:
-        if port == 0:
-            self._next_port += 1
-            port = self._next_port
-        if (host, port) in self.listeners:
-            raise OSError(98, "address already in use")
-        self.listeners[host, port] = factory
-        return SimulatedListening(self, host, port)
+        return await self.network.listen(factory, host, port)
 
     async def connect(
-        self,
-        factory: Callable[[], Any],
-        host: str,
-        port: int,
-        *,
-        ssl: SSLContext | None = None,
+        self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None
     ) -> tuple[asyncio.BaseTransport, Any]:
-        await asyncio.sleep(self.random.random() * _DELAY_S_MAX)
-        server_factory = self.listeners.get((host, port))
-        if server_factory is None:
-            raise ConnectionRefusedError(111, f"nobody listens on {host}:{port}")
-        self._next_port += 1
-        client_address = ("client", self._next_port)
-        client = SimulatedTransport(self, client_address, (host, port))
-        server = SimulatedTransport(self, (host, port), client_address)
-        client_protocol, server_protocol = factory(), server_factory()
-        client.attach(client_protocol, server)
-        server.attach(server_protocol, client)
-        self._ends[client] = "client"
-        self._ends[server] = host
-        server_protocol.connection_made(server)
-        client_protocol.connection_made(client)
-        return client, client_protocol
+        return await self.network.connect(self.host, factory, host, port)
+
+    def pulse(self, late_ms: int, hung_ms: int) -> NoPulse:
+        """Under a virtual clock no loop is late."""
+        return NoPulse()
+
+
+class NoPulse:
+    """Has nothing to do."""
+
+    def beat(self, host: str, port: int, frame: bytes) -> None:
+        """The loop sends its heartbeats itself."""
+
+    def close(self) -> None:
+        """There is nothing to close."""

@@ -64,9 +64,7 @@ def test_a_controller_listener_tells_of_controllers():
                 DescribeClusterRequest(include_cluster_authorized_operations=False, endpoint_type=1), 1
             )
             assert mismatch.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-            block = client.call(
-                AllocateProducerIdsRequest(broker_id=node.node_id, broker_epoch=node.controller.broker_epoch), 0
-            )
+            block = client.call(AllocateProducerIdsRequest(broker_id=node.node_id, broker_epoch=node.broker_epoch), 0)
             assert (block.error_code, block.producer_id_len) == (0, 1000)
             stale = client.call(AllocateProducerIdsRequest(broker_id=node.node_id, broker_epoch=-7), 0)
             assert stale.error_code == ErrorCode.STALE_BROKER_EPOCH

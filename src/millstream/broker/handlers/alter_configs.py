@@ -9,7 +9,7 @@ from millstream.metadata.decide_configs import ConfigAuthority, decide_alter_con
 from millstream.protocol.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 
 
-@handles(AlterConfigsRequest, versions="0-2")
+@handles(AlterConfigsRequest, versions="0-2", forwards=True)
 async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
     authority = ConfigAuthority(ctx.broker.settings, ctx.broker.node_id, config_refusal(AlterConfigsRequest, ctx))
     return await change_metadata(ctx, lambda image, _: decide_alter_configs(image, request, authority))

@@ -14,7 +14,7 @@ from millstream.security.operations import needs_of
 (_ALTER,) = needs_of(AlterPartitionReassignmentsRequest)
 
 
-@handles(AlterPartitionReassignmentsRequest, versions="0-1")
+@handles(AlterPartitionReassignmentsRequest, versions="0-1", forwards=True)
 async def alter_partition_reassignments(
     request: AlterPartitionReassignmentsRequest, ctx: Context
 ) -> AlterPartitionReassignmentsResponse:

@@ -13,7 +13,7 @@ from millstream.security.operations import needs_of
 (_ALTER,) = needs_of(CreatePartitionsRequest)
 
 
-@handles(CreatePartitionsRequest, versions="0-3")
+@handles(CreatePartitionsRequest, versions="0-3", forwards=True)
 async def create_partitions(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
     broker = ctx.broker
     return await change_metadata(

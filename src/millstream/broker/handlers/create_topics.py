@@ -13,7 +13,7 @@ from millstream.security.operations import needs_of
 _CREATE, _SEE_CONFIGS = needs_of(CreateTopicsRequest)
 
 
-@handles(CreateTopicsRequest, versions="2-7")
+@handles(CreateTopicsRequest, versions="2-7", forwards=True)
 async def create_topics(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsResponse:
     broker = ctx.broker
     return await change_metadata(

@@ -14,7 +14,7 @@ from millstream.settings import DELETE_TOPIC_ENABLE
 _DELETE, _DESCRIBE = needs_of(DeleteTopicsRequest)
 
 
-@handles(DeleteTopicsRequest, versions="1-6")
+@handles(DeleteTopicsRequest, versions="1-6", forwards=True)
 async def delete_topics(request: DeleteTopicsRequest, ctx: Context) -> DeleteTopicsResponse:
     return await change_metadata(
         ctx,

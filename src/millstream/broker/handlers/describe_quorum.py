@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.broker.dispatch import Context, handles
 from millstream.metadata.names import METADATA_TOPIC
@@ -16,17 +16,18 @@ from millstream.protocol.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
-from millstream.quorum.node import Leader
+from millstream.quorum.roles import NEVER_MS, Leader, Progress, ReplicaKey
 from millstream.security.operations import needs_of
 
 if TYPE_CHECKING:
     from millstream.broker.controller_node import ControllerNode
+    from millstream.runtime.ports import Ports
 
 (_DESCRIBE,) = needs_of(DescribeQuorumRequest)
 NODES_SINCE = 2
 
 
-@handles(DescribeQuorumRequest, versions="0-2")
+@handles(DescribeQuorumRequest, versions="0-2", forwards=True)
 def describe_quorum(request: DescribeQuorumRequest, ctx: Context) -> DescribeQuorumResponse:
     if not _DESCRIBE.granted(ctx.allows):
         return DescribeQuorumResponse(
@@ -37,7 +38,7 @@ def describe_quorum(request: DescribeQuorumRequest, ctx: Context) -> DescribeQuo
         DescribeQuorumResponseTopicData(
             topic_name=topic.topic_name,
             partitions=[
-                _metadata_partition(controller, ctx.broker.ports.clock.wall_ms())
+                _metadata_partition(controller, ctx.broker.ports)
                 if (topic.topic_name, partition.partition_index) == (METADATA_TOPIC, 0)
                 else _unknown(partition.partition_index)
                 for partition in topic.partitions
@@ -50,7 +51,7 @@ def describe_quorum(request: DescribeQuorumRequest, ctx: Context) -> DescribeQuo
     return DescribeQuorumResponse(error_message="", topics=topics, nodes=nodes)
 
 
-def _metadata_partition(controller: ControllerNode, now_ms: int) -> DescribeQuorumResponsePartitionData:
+def _metadata_partition(controller: ControllerNode, ports: Ports) -> DescribeQuorumResponsePartitionData:
     quorum = controller.log.quorum
     role = quorum.role
     if not isinstance(role, Leader):
@@ -65,19 +66,16 @@ def _metadata_partition(controller: ControllerNode, now_ms: int) -> DescribeQuor
             current_voters=[],
             observers=[],
         )
+    clock = _Clocks(ports.clock.wall_ms(), ports.clock.monotonic_ms())
     voters = []
     for voter in quorum.voters:
-        is_self = voter.id == quorum.node_id
-        voters.append(
-            ReplicaState(
-                replica_id=voter.id,
-                replica_directory_id=voter.directory_id,
-                log_end_offset=controller.log.end_offset if is_self else role.ends.get(voter.id, -1),
-                # A leader is always caught up with itself; of the others nobody has fetched yet.
-                last_fetch_timestamp=now_ms if is_self else -1,
-                last_caught_up_timestamp=now_ms if is_self else -1,
-            )
-        )
+        if voter.id == quorum.node_id:
+            # A leader is always caught up with itself.
+            own = Progress(controller.log.end_offset, clock.monotonic_ms, clock.monotonic_ms)
+            voters.append(_replica(ReplicaKey(voter.id, voter.directory_id), own, clock))
+        else:
+            progress = role.voters.get(voter.id, Progress())
+            voters.append(_replica(ReplicaKey(voter.id, voter.directory_id), progress, clock))
     return DescribeQuorumResponsePartitionData(
         partition_index=0,
         error_message="",
@@ -85,7 +83,27 @@ def _metadata_partition(controller: ControllerNode, now_ms: int) -> DescribeQuor
         leader_epoch=quorum.epoch,
         high_watermark=controller.log.high_watermark,
         current_voters=voters,
-        observers=[],
+        observers=[_replica(key, progress, clock) for key, progress in role.observers.items()],
+    )
+
+
+class _Clocks(NamedTuple):
+    """Progress is kept by the monotonic clock and told by the one on the wall."""
+
+    wall_ms: int
+    monotonic_ms: int
+
+    def told(self, at_ms: int) -> int:
+        return NEVER_MS if at_ms == NEVER_MS else self.wall_ms - (self.monotonic_ms - at_ms)
+
+
+def _replica(key: ReplicaKey, progress: Progress, clock: _Clocks) -> ReplicaState:
+    return ReplicaState(
+        replica_id=key.id,
+        replica_directory_id=key.directory_id,
+        log_end_offset=progress.end_offset,
+        last_fetch_timestamp=clock.told(progress.fetched_ms),
+        last_caught_up_timestamp=clock.told(progress.caught_up_ms),
     )
 
 

@@ -11,7 +11,7 @@ from millstream.security.operations import needs_of
 (_ALTER,) = needs_of(ElectLeadersRequest)
 
 
-@handles(ElectLeadersRequest, versions="0-2")
+@handles(ElectLeadersRequest, versions="0-2", forwards=True)
 async def elect_leaders(request: ElectLeadersRequest, ctx: Context) -> ElectLeadersResponse:
     if not _ALTER.granted(ctx.allows):
         return ElectLeadersResponse(error_code=_ALTER.refusal, replica_election_results=[])

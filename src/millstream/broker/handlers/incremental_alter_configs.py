@@ -12,7 +12,7 @@ from millstream.protocol.messages.incremental_alter_configs import (
 )
 
 
-@handles(IncrementalAlterConfigsRequest, versions="0-1")
+@handles(IncrementalAlterConfigsRequest, versions="0-1", forwards=True)
 async def incremental_alter_configs(
     request: IncrementalAlterConfigsRequest, ctx: Context
 ) -> IncrementalAlterConfigsResponse:

@@ -13,7 +13,7 @@ from millstream.security.operations import needs_of
 (_DESCRIBE,) = needs_of(ListPartitionReassignmentsRequest)
 
 
-@handles(ListPartitionReassignmentsRequest, versions="0")
+@handles(ListPartitionReassignmentsRequest, versions="0", forwards=True)
 def list_partition_reassignments(
     request: ListPartitionReassignmentsRequest, ctx: Context
 ) -> ListPartitionReassignmentsResponse:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from millstream.broker.addresses import address_for
 from millstream.broker.dispatch import Context, handles
-from millstream.broker.metadata_changes import change_metadata
+from millstream.broker.forwarding import create_topics
 from millstream.metadata.automatic_topics import automatic_topic
-from millstream.metadata.decide_create_topics import decide_create_topics
 from millstream.metadata.describe_topics import NOT_ASKED_FOR, View, asks_for_all, describe_topics, unknown_topic
 from millstream.metadata.names import METADATA_TOPIC
-from millstream.protocol.errors import ErrorCode
+from millstream.protocol.errors import ErrorCode, NotController, RequestTimedOut
 from millstream.protocol.messages.create_topics import CreateTopicsRequest
 from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataResponse, MetadataResponseTopic
 from millstream.protocol.uuid import ZERO_UUID
@@ -26,7 +25,7 @@ from millstream.settings import AUTO_CREATE_TOPICS_ENABLE
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
-_DESCRIBE, _CREATE, _DESCRIBE_CLUSTER = needs_of(MetadataRequest)
+_DESCRIBE, _, _DESCRIBE_CLUSTER = needs_of(MetadataRequest)
 AUTO_CREATION_IS_A_WISH_SINCE = 4
 # Versions 10 and 11 have the field, but what it means was settled in 12 (KIP-516).
 TOPIC_IDS_SINCE = 12
@@ -75,16 +74,11 @@ def _to_create(request: MetadataRequest, ctx: Context) -> list[str]:
 async def _create_and_answer(names: list[str], request: MetadataRequest, ctx: Context) -> MetadataResponse:
     broker = ctx.broker
     creation = CreateTopicsRequest(topics=[automatic_topic(name, broker.settings) for name in names])
-    created = await change_metadata(
-        ctx,
-        lambda image, _: decide_create_topics(
-            image,
-            creation,
-            settings=broker.settings,
-            random=broker.ports.random,
-            may_create=partial(_CREATE.granted, ctx.allows),
-        ),
-    )
+    try:
+        created = await create_topics(broker, creation, ctx)
+    except (NotController, RequestTimedOut):
+        # No controller is active: the client hears that the topics are missing, and asks again.
+        return _answer(request, ctx, {})
     # Somebody else may have been faster: then it is there, and found below.
     refusals = {
         topic.name: ErrorCode(topic.error_code)

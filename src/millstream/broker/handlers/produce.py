@@ -9,14 +9,19 @@ time, the request becomes a coroutine, so that the connection's next batches sta
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from millstream.broker.commit_wait import CommitWait
 from millstream.broker.dispatch import Context, Deferred, handles
+from millstream.broker.leader_hints import HINTED, addresses_of, leader_hint, why_not_hosted
 from millstream.broker.transactional_produce import ATTRIBUTES_BYTE, Batch, check_batches, is_transactional
 from millstream.metadata.names import INTERNAL_TOPICS
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
@@ -35,6 +40,7 @@ if TYPE_CHECKING:
     from millstream.protocol.uuid import Uuid
 
 TOPIC_IDS_SINCE = 13
+HINTS_SINCE = 10
 _NO_LOG_START = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -77,7 +83,7 @@ def _append_all(
             if refusal is not None:
                 answer = PartitionProduceResponse(index=data.index, error_code=refusal, base_offset=-1)
             else:
-                answer = _append(hosted.get(data.index), data, acks, ctx, now_ms, waiting, refused)
+                answer = _append(hosted.get(data.index), topic, data, acks, ctx, now_ms, waiting, refused)
             failed = failed or answer.error_code != 0
             answers.append(answer)
         topics.append(TopicProduceResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=answers))
@@ -87,8 +93,11 @@ def _append_all(
             ctx.connection.cut_off("a Produce with acks=0 failed")
         return None
     response = ProduceResponse(responses=topics)
+    if failed:
+        _name_leaders(ctx, response)
     if waiting:
-        return _when_all_committed(request, response, waiting, ctx)
+        wait = CommitWait(broker.loop, request.timeout_ms, response, waiting, partial(_name_leaders, ctx))
+        return wait.deferred
     return response
 
 
@@ -100,23 +109,26 @@ def _hosted(topic: TopicProduceData, ctx: Context) -> tuple[dict[int, Partition]
         topic_id: Uuid = topic.topic_id
         found = partitions.by_id.get(topic_id)
         if found is None:
-            return {}, ErrorCode.UNKNOWN_TOPIC_ID
-        name = found.name
+            known = ctx.broker.image.topics.by_id.get(topic_id)
+            if known is None:
+                return {}, ErrorCode.UNKNOWN_TOPIC_ID
+            name = known.name
+        else:
+            name = found.name
     else:
         found = partitions.by_name.get(name)
         topic.topic_id = ZERO_UUID
     if not ctx.allows(Operation.WRITE, ResourceType.TOPIC, name):
         return {}, ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    if found is None:
-        return {}, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-    if name in INTERNAL_TOPICS:
+    if name in INTERNAL_TOPICS and (found is not None or name in ctx.broker.image.topics.by_name):
         # What coordinators write there is believed. (Kafka lets a client in that calls itself "__admin_client".)
         return {}, ErrorCode.INVALID_TOPIC_EXCEPTION
-    return found.partitions, None
+    return {} if found is None else found.partitions, None
 
 
 def _append(
     partition: Partition | None,
+    topic: TopicProduceData,
     data: PartitionProduceData,
     acks: int,
     ctx: Context,
@@ -126,9 +138,8 @@ def _append(
 ) -> PartitionProduceResponse:
     metrics = ctx.broker.metrics
     if partition is None:
-        return PartitionProduceResponse(
-            index=data.index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, base_offset=-1
-        )
+        code = why_not_hosted(ctx.broker, _topic_key(topic, ctx), data.index)
+        return PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
     records = data.records
     try:
         if not records:
@@ -215,34 +226,26 @@ def _transactional_batches(request: ProduceRequest, ctx: Context) -> Iterator[Ba
                     yield Batch((partition.topic, partition.index), partition, records)
 
 
-def _when_all_committed(
-    request: ProduceRequest,
-    response: ProduceResponse,
-    waiting: list[tuple[Partition, int, PartitionProduceResponse]],
-    ctx: Context,
-) -> Deferred:
-    """Answer when the last append is below the high watermark, or with REQUEST_TIMED_OUT for those that are not."""
-    left = len(waiting)
+def _topic_key(topic: TopicProduceData, ctx: Context) -> str | Uuid:
+    return topic.topic_id if ctx.version >= TOPIC_IDS_SINCE else topic.name
 
-    def settle(why_not: ErrorCode) -> None:
-        timer.cancel()
-        for partition, last_offset, answer in waiting:
-            if not partition.is_committed(last_offset):
-                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR if partition.log.is_offline else why_not
-                answer.base_offset = -1
-        deferred.finish(response)
 
-    def one_done() -> None:
-        nonlocal left
-        left -= 1
-        if left == 0:
-            settle(ErrorCode.NOT_LEADER_OR_FOLLOWER)
-
-    timer = ctx.broker.loop.call_later(max(0, request.timeout_ms) / 1000, settle, ErrorCode.REQUEST_TIMED_OUT)
-    deferred = Deferred(on_abandon=timer.cancel)
-    for partition, last_offset, _ in waiting:
-        partition.when_committed(last_offset, one_done)
-    return deferred
+def _name_leaders(ctx: Context, response: ProduceResponse) -> None:
+    """Tell who leads instead, where that is why something was refused."""
+    if ctx.version < HINTS_SINCE:
+        return
+    leaders = []
+    for topic in response.responses:
+        for answer in topic.partition_responses:
+            if answer.error_code in HINTED:
+                key = topic.topic_id if ctx.version >= TOPIC_IDS_SINCE else topic.name
+                hint = leader_hint(ctx.broker, key, answer.index)
+                if hint is not None:
+                    answer.current_leader = LeaderIdAndEpoch(leader_id=hint.leader_id, leader_epoch=hint.leader_epoch)
+                    leaders.append(hint.leader_id)
+    response.node_endpoints = [
+        NodeEndpoint(node_id=at.node_id, host=at.host, port=at.port, rack=at.rack) for at in addresses_of(ctx, leaders)
+    ]
 
 
 def _refuse_all(request: ProduceRequest, code: ErrorCode) -> ProduceResponse:

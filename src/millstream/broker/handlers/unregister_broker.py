@@ -11,7 +11,7 @@ from millstream.security.operations import needs_of
 (_ALTER,) = needs_of(UnregisterBrokerRequest)
 
 
-@handles(UnregisterBrokerRequest, versions="0")
+@handles(UnregisterBrokerRequest, versions="0", forwards=True)
 async def unregister_broker(request: UnregisterBrokerRequest, ctx: Context) -> UnregisterBrokerResponse:
     if not _ALTER.granted(ctx.allows):
         return UnregisterBrokerResponse(error_code=_ALTER.refusal, error_message="Altering the cluster is not allowed.")

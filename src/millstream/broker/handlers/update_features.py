@@ -12,7 +12,7 @@ from millstream.settings import MIN_INSYNC_REPLICAS
 (_ALTER,) = needs_of(UpdateFeaturesRequest)
 
 
-@handles(UpdateFeaturesRequest, versions="0-2")
+@handles(UpdateFeaturesRequest, versions="0-2", forwards=True)
 async def update_features(request: UpdateFeaturesRequest, ctx: Context) -> UpdateFeaturesResponse:
     if not _ALTER.granted(ctx.allows):
         return UpdateFeaturesResponse(error_code=_ALTER.refusal, error_message="Altering the cluster is not allowed.")

@@ -6,6 +6,7 @@ are decided with the marker in its offsets partition, in the same step.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from millstream.broker.dispatch import Context, Deferred, handles
@@ -99,15 +100,15 @@ def _when_all_committed(
     deferred = Deferred()
     left = len(waiting)
 
-    def one_done() -> None:
+    def one_done(written: Written, result: WritableTxnMarkerPartitionResult) -> None:
         nonlocal left
+        # Now, and not when all are done: by then another leader may have written at the same offset.
+        if not written.is_committed:
+            result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         left -= 1
         if left == 0:
-            for written, result in waiting:
-                if not written.is_committed:
-                    result.error_code = ErrorCode.NOT_LEADER_OR_FOLLOWER
             deferred.finish(response)
 
-    for written, _ in waiting:
-        written.partition.when_committed(written.offset, one_done)
+    for written, result in waiting:
+        written.partition.when_committed(written.offset, partial(one_done, written, result))
     return deferred

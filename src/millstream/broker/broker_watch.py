@@ -1,0 +1,153 @@
+"""What the active controller does by the clock: fence silent brokers, give leadership back, elect where it is allowed.
+
+Every controller has one of these, and only that of the active one does anything. All of it is soft state: a controller
+that becomes active gives every broker a fresh session (metadata/broker_sessions.py); except that the node that was
+active before, where it is a broker as well, has to be heard of soon: it is probably why there was an election.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from millstream.metadata.broker_lifecycle import decide_fence_broker
+from millstream.metadata.broker_sessions import BrokerSessions
+from millstream.metadata.decision import Decision
+from millstream.metadata.leadership import changes_for_leaderless, changes_for_preferred_leaders
+from millstream.protocol.errors import BrokerError
+from millstream.runtime.logs import Logger
+from millstream.settings import (
+    AUTO_LEADER_REBALANCE_ENABLE,
+    BROKER_HEARTBEAT_INTERVAL_MS,
+    BROKER_SESSION_TIMEOUT_MS,
+    LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS,
+    UNCLEAN_LEADER_ELECTION_INTERVAL_MS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.broker.connection import Connection
+    from millstream.broker.node import Node
+    from millstream.metadata.delta import Changes
+    from millstream.metadata.image import MetadataImage
+
+# So often within a session's time it is looked who is still there: a silent broker is fenced at most this part late.
+LOOKS_PER_SESSION = 18
+# By how much a broker's next heartbeat may be late after its connection broke.
+DOUBT_MS = 500
+# The time in which the node that was the active controller must be heard of: brokers speak up at once in a new epoch.
+TAKEOVER_MS = 1_500
+# Kafka's own bound: one batch of records, and not all partitions of a large cluster without a leader at once.
+PREFERRED_ELECTIONS_MAX = 1_000
+
+_log = Logger("millstream.controller")
+
+
+class BrokerWatch:
+    """See the module's docstring."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        timeout_ms = node.settings[BROKER_SESSION_TIMEOUT_MS]
+        self.sessions = BrokerSessions(
+            timeout_ms,
+            max(timeout_ms // LOOKS_PER_SESSION, 1),
+            doubt_ms=node.settings[BROKER_HEARTBEAT_INTERVAL_MS] + DOUBT_MS,
+        )
+        # The connection of each broker's last heartbeat; those of this node's own broker need none.
+        self._connections: dict[tuple[int, int], Connection] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._leader_before = -1
+        self._balance_at_ms = 0
+        self._elect_at_ms = 0
+
+    def start(self) -> None:
+        """From now on it is looked at the sessions, while this controller is active."""
+        self._task = self._node.loop.create_task(self._run())
+
+    def leadership_changed(self, is_active: bool) -> None:  # noqa: FBT001  # as the controller calls it
+        """This node became the active controller, or is it no longer."""
+        if is_active:
+            now_ms = self._node.ports.clock.monotonic_ms()
+            image = self._node.controller.image
+            self.sessions.begin(image, now_ms)
+            self._connections.clear()
+            before = image.brokers.get(self._leader_before)
+            if before is not None and before.id != self._node.node_id:
+                self.sessions.doubt(before.id, before.epoch, now_ms, TAKEOVER_MS)
+            self._plan(now_ms)
+
+    def heard_from(self, broker_id: int, epoch: int, connection: Connection | None) -> None:
+        """A heartbeat came by this connection."""
+        if connection is not None:
+            self._connections[broker_id, epoch] = connection
+
+    def metadata_changed(self, _image: MetadataImage, changes: Changes) -> None:
+        """A setting changed: it may be the one that allows an election which was not allowed before."""
+        if changes.configs:
+            self._elect_at_ms = 0
+
+    async def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _plan(self, now_ms: int) -> None:
+        settings = self._node.settings
+        self._balance_at_ms = now_ms + settings[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1000
+        self._elect_at_ms = now_ms + settings[UNCLEAN_LEADER_ELECTION_INTERVAL_MS]
+
+    async def _run(self) -> None:
+        while True:
+            await asyncio.sleep(self.sessions.look_every_ms / 1000)
+            if not self._node.controller.is_active:
+                leader = self._node.controller.leader()
+                self._leader_before = self._leader_before if leader is None else leader.id
+                continue
+            try:
+                await self._look(self._node.ports.clock.monotonic_ms())
+            except BrokerError as error:
+                # Another one is active by now, or the log takes nothing at the moment.
+                _log.warning("the active controller could not do its rounds", error=str(error))
+
+    async def _look(self, now_ms: int) -> None:
+        for (broker_id, epoch), connection in list(self._connections.items()):
+            if connection.transport.is_closing():
+                del self._connections[broker_id, epoch]
+                self.sessions.doubt(broker_id, epoch, now_ms)
+        for broker_id, epoch in self.sessions.expired(self._node.controller.image, now_ms):
+            _log.warning("a broker is silent and gets fenced", broker=broker_id, epoch=epoch)
+            await self._fence(broker_id, epoch)
+        if now_ms >= self._balance_at_ms and self._node.settings[AUTO_LEADER_REBALANCE_ENABLE]:
+            self._balance_at_ms = now_ms + self._node.settings[LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1000
+            moved = await self._submit(self._balance)
+            if moved:
+                _log.info("leadership went back to preferred replicas", partitions=moved)
+        if now_ms >= self._elect_at_ms:
+            self._elect_at_ms = now_ms + self._node.settings[UNCLEAN_LEADER_ELECTION_INTERVAL_MS]
+            elected = await self._submit(self._elect)
+            if elected:
+                _log.warning("leaders were elected that may lack records", partitions=elected)
+
+    async def _fence(self, broker_id: int, epoch: int) -> None:
+        def decide(image: MetadataImage, _now_ms: int) -> Decision[None]:
+            broker = image.brokers.get(broker_id)
+            if broker is None or broker.epoch != epoch:
+                return Decision((), None)
+            return decide_fence_broker(image, broker_id, epoch)
+
+        await self._node.controller.submit(decide)
+
+    async def _submit(self, decide: Callable[[MetadataImage], Decision[int]]) -> int:
+        return await self._node.controller.submit(lambda image, _: decide(image))
+
+    @staticmethod
+    def _balance(image: MetadataImage) -> Decision[int]:
+        records = tuple(changes_for_preferred_leaders(image, PREFERRED_ELECTIONS_MAX))
+        return Decision(records, len(records))
+
+    @staticmethod
+    def _elect(image: MetadataImage) -> Decision[int]:
+        records = tuple(changes_for_leaderless(image))
+        return Decision(records, len(records))

@@ -1,0 +1,110 @@
+"""What a node is, read from its settings: its addresses, its directories, its place in the metadata quorum."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.broker.controller_node import ControllerNodeConfig
+from millstream.broker.metadata_log import MetadataLogConfig
+from millstream.broker.quorum_config import QuorumConfig
+from millstream.broker.storage_format import NotFormatted, Storage, StorageLayout, load_storage, open_storage
+from millstream.metadata.image import Endpoint
+from millstream.quorum.voters import VoterEndpoint
+from millstream.settings import (
+    METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
+    METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS,
+    METADATA_LOG_SEGMENT_BYTES,
+    METADATA_LOG_SEGMENT_MS,
+    METADATA_MAX_RETENTION_BYTES,
+    METADATA_MAX_RETENTION_MS,
+    MILLSTREAM_INSECURE,
+    NODE_ID,
+    PROCESS_ROLES,
+)
+from millstream.settings.listeners import SECURITY_PROTOCOLS, bootstrap_servers, quorum_voters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from millstream.broker.listeners import Listener
+    from millstream.broker.node import Node
+    from millstream.settings import Settings
+    from millstream.settings.listeners import Endpoints
+
+_HOW_TO_FORMAT = "Nodes of one cluster are formatted with one id: see `millstream format --help`, or use --cluster-id."
+
+
+def registered_endpoints(
+    endpoints: Endpoints, listeners: Iterable[Listener], *, controller: bool
+) -> tuple[Endpoint, ...]:
+    """What is written into the metadata: the advertised address, or the one that is listened on."""
+    advertised = {endpoint.listener: endpoint for endpoint in endpoints.advertised}
+    found = []
+    for listener in listeners:
+        if listener.is_controller == controller:
+            told = advertised.get(listener.name)
+            protocol = endpoints.security_protocols[listener.name]
+            found.append(
+                Endpoint(
+                    name=listener.name,
+                    host=told.host if told else listener.host or "localhost",
+                    port=told.port if told else listener.port,
+                    security_protocol=SECURITY_PROTOCOLS[protocol],
+                )
+            )
+    return tuple(found)
+
+
+def voter_endpoint(settings: Settings, endpoints: Endpoints, listeners: Iterable[Listener]) -> VoterEndpoint | None:
+    """Where other controllers reach this one; None where the voters are fixed by a setting, or it is none."""
+    if quorum_voters(settings) or "controller" not in settings[PROCESS_ROLES]:
+        return None
+    for endpoint in registered_endpoints(endpoints, listeners, controller=True):
+        return VoterEndpoint(endpoint.name, endpoint.host, endpoint.port)
+    return VoterEndpoint(endpoints.controller_names[0], "localhost", 9093)
+
+
+def is_whole_quorum(settings: Settings) -> bool:
+    """Whether the settings make this node a quorum of its own: only such a node formats empty directories itself.
+
+    Three nodes with empty directories that format themselves would make three clusters.
+    """
+    if "controller" not in settings[PROCESS_ROLES]:
+        return False
+    others = [voter.id for voter in quorum_voters(settings) if voter.id != settings[NODE_ID]]
+    return not others and len(bootstrap_servers(settings)) <= 1
+
+
+def open_node_storage(node: Node, layout: StorageLayout, cluster_id: str | None) -> Storage:
+    """The node's directories. With a `cluster_id`, empty ones are formatted for that cluster, others must be of it."""
+    endpoint = voter_endpoint(node.settings, node.endpoints, node.listeners)
+    if not is_whole_quorum(node.settings) and (cluster_id is None or endpoint is not None):
+        # Who votes in a dynamic quorum of several is said when its directories are formatted.
+        try:
+            return load_storage(node.ports, layout, node_id=node.node_id, cluster_id=cluster_id)
+        except NotFormatted as refusal:
+            raise NotFormatted(f"{refusal} {_HOW_TO_FORMAT}") from refusal
+    return open_storage(node.ports, layout, node_id=node.node_id, cluster_id=cluster_id, controller_endpoint=endpoint)
+
+
+def controller_config(node: Node) -> ControllerNodeConfig:
+    """Who the node is in the metadata quorum, and where its metadata lives."""
+    settings = node.settings
+    return ControllerNodeConfig(
+        node_id=node.node_id,
+        metadata_log_dir=node.storage.layout.metadata_log_dir,
+        directory_id=node.storage.metadata_directory_id,
+        controller_endpoints=registered_endpoints(node.endpoints, node.listeners, controller=True),
+        cluster_id=node.cluster_id,
+        quorum=QuorumConfig.of(settings),
+        bootstrap=node.storage.bootstrap,
+        insecure=settings[MILLSTREAM_INSECURE],
+        log=MetadataLogConfig(
+            segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],
+            segment_ms=settings[METADATA_LOG_SEGMENT_MS],
+            record_bytes_between_snapshots_max=settings[METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS],
+            snapshot_interval_max_ms=settings[METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS],
+            retention_bytes_max=settings[METADATA_MAX_RETENTION_BYTES],
+            retention_ms_max=settings[METADATA_MAX_RETENTION_MS],
+        ),
+    )

@@ -1,0 +1,374 @@
+"""Followers: one fetcher for each leader that this broker follows, whose answers become changes of its logs.
+
+A fetcher asks its leader for all partitions at once, in a fetch session, and waits at the leader for more to come. What
+an answer calls for is the follower's rules' to say (replication/follower.py); batches are appended as they came, byte
+for byte. A partition that its leader refuses is left out for a while; a leader that cannot be reached is tried again,
+at growing intervals.
+
+New work does not wait for a fetch that is waiting: it is sent behind it, and the leader answers the one before (see
+handlers/fetch.py). So a leader that was just elected hears of its followers at once.
+
+Where acknowledgements wait for the disk, a follower's do as well: it asks for what comes next, which is what tells the
+leader what it has, when that is synced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.broker.peers import PeerUnreachable
+from millstream.broker.replica_fetch_session import Asked, ReplicaFetchSession
+from millstream.broker.replica_logs import ReplicaLogs
+from millstream.protocol.errors import BrokerError, ErrorCode
+from millstream.protocol.messages.fetch import FetchRequest, ReplicaState
+from millstream.replication.follower import AskForOffsets, AwaitMetadata, TryAgainLater
+from millstream.runtime.logs import Logger
+from millstream.settings import (
+    REPLICA_FETCH_BACKOFF_MS,
+    REPLICA_FETCH_MAX_BYTES,
+    REPLICA_FETCH_MIN_BYTES,
+    REPLICA_FETCH_RESPONSE_MAX_BYTES,
+    REPLICA_FETCH_WAIT_MAX_MS,
+    REPLICA_SOCKET_TIMEOUT_MS,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from millstream.broker.node import Node
+    from millstream.broker.partition import Partition
+    from millstream.broker.peers import Peer
+    from millstream.broker.replica_fetch_session import Key
+    from millstream.protocol.messages.fetch import FetchResponse, PartitionData
+    from millstream.replication.follower import PartitionFollower, Position
+
+_log = Logger("millstream.replication")
+
+PURPOSE = "replicate"
+_VERSION = 17
+# The first pause after a failure; it doubles up to replica.fetch.backoff.ms.
+_BACKOFF_MIN_MS = 20
+
+
+class ReplicaFetchers:
+    """All fetchers of this broker, by the leader that they ask."""
+
+    def __init__(self, node: Node) -> None:
+        self._node = node
+        self._fetchers: dict[int, _Fetcher] = {}
+        self._stopped = False
+
+    def follow(self, partition: Partition) -> None:
+        """Fetch the partition from the leader that it follows, in its epoch."""
+        self.unfollow(partition)
+        assert partition.follower is not None
+        leader_id = partition.follower.leader_id
+        fetcher = self._fetchers.get(leader_id)
+        if fetcher is None:
+            if self._stopped:
+                return
+            fetcher = self._fetchers[leader_id] = _Fetcher(self._node, leader_id)
+        fetcher.add(partition, partition.follower)
+
+    def unfollow(self, partition: Partition) -> None:
+        for fetcher in self._fetchers.values():
+            fetcher.remove(partition)
+
+    def brokers_changed(self, broker_ids: Iterable[int]) -> None:
+        """Those brokers may have other addresses now, or be back: nothing is gained by waiting."""
+        for broker_id in broker_ids:
+            if broker_id in self._fetchers:
+                self._fetchers[broker_id].try_now()
+
+    async def stop(self) -> None:
+        self._stopped = True
+        await asyncio.gather(*(fetcher.stop() for fetcher in self._fetchers.values()))
+        self._fetchers.clear()
+
+
+class _Pending(NamedTuple):
+    """A fetch that is under way."""
+
+    generation: int
+    before: dict[Key, Asked | None]
+    """What the leader had been told before this of what it names."""
+    asking: asyncio.Task[FetchResponse]
+
+
+class _Followed:
+    """One partition of a fetcher."""
+
+    __slots__ = ("failures", "follower", "partition", "retry")
+
+    def __init__(self, partition: Partition, follower: PartitionFollower) -> None:
+        self.partition = partition
+        self.follower = follower
+        self.failures = 0
+        self.retry: asyncio.TimerHandle | None = None
+
+
+class _Fetcher:
+    """Asks one leader."""
+
+    def __init__(self, node: Node, leader_id: int) -> None:
+        self._node = node
+        self._leader_id = leader_id
+        self._logs = ReplicaLogs(node)
+        self._loop = asyncio.get_running_loop()
+        self._followed: dict[Key, _Followed] = {}
+        # What has to be told to the leader with the next request.
+        self._changed: dict[Key, None] = {}
+        self._session = ReplicaFetchSession(node.settings[REPLICA_FETCH_MAX_BYTES])
+        self._pending: deque[_Pending] = deque()
+        self._nudging = False
+        self._taking = False
+        # A leader without room for our session makes every fetch a first one.
+        self._without_session = False
+        self._failures = 0
+        self._wake = asyncio.Event()
+        self._task = self._loop.create_task(self._run())
+
+    # --- what to follow
+
+    def add(self, partition: Partition, follower: PartitionFollower) -> None:
+        key = (partition.topic_id, partition.index)
+        self._followed[key] = _Followed(partition, follower)
+        self._tell(key)
+
+    def remove(self, partition: Partition) -> None:
+        key = (partition.topic_id, partition.index)
+        followed = self._followed.pop(key, None)
+        if followed is not None:
+            if followed.retry is not None:
+                followed.retry.cancel()
+            self._changed[key] = None
+
+    def try_now(self) -> None:
+        self._failures = 0
+        self._wake.set()
+
+    async def stop(self) -> None:
+        for followed in self._followed.values():
+            if followed.retry is not None:
+                followed.retry.cancel()
+        self._task.cancel()
+        await asyncio.gather(self._task, return_exceptions=True)
+        self._abandon()
+
+    def _tell(self, key: Key) -> None:
+        """The leader should know of this soon, whatever it is waiting for."""
+        self._changed[key] = None
+        self._wake.set()
+        if self._pending and not self._nudging:
+            # What comes in this turn of the loop goes together.
+            self._nudging = True
+            self._loop.call_soon(self._nudge)
+
+    def _nudge(self) -> None:
+        self._nudging = False
+        if self._pending and not self._taking:
+            try:
+                self._send_changes()
+            except PeerUnreachable:
+                return  # the fetch that waits will end with the same
+
+    # --- asking
+
+    async def _run(self) -> None:
+        while True:
+            try:
+                await self._converse()
+            except (PeerUnreachable, BrokerError) as error:
+                if self._failures == 0:
+                    _log.warning("a leader cannot be followed", leader=self._leader_id, error=str(error))
+                self._abandon()
+                await self._pause()
+            except Exception as error:  # noqa: BLE001  # one answer that trips us up must not end replication
+                _log.error("replication failed", leader=self._leader_id, exc_info=error)
+                self._abandon()
+                await self._pause()
+
+    async def _converse(self) -> None:
+        while True:
+            self._send_changes()
+            if not self._pending:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            pending = self._pending[0]
+            answer = await pending.asking
+            self._pending.popleft()
+            if pending.generation == self._session.generation:
+                self._taking = True
+                try:
+                    await self._take(answer)
+                finally:
+                    self._taking = False
+
+    def _send_changes(self) -> None:
+        """Ask, if nobody is asked, or if there is something new to ask for and only one fetch before it."""
+        if not self._pending or (self._changed and len(self._pending) == 1 and not self._session.waits_for_id):
+            self._send()
+
+    async def _pause(self) -> None:
+        """Longer after each failure; news about the leader end it."""
+        pause_ms = self._backoff_ms(self._failures)
+        self._failures += 1
+        self._wake.clear()
+        try:
+            async with asyncio.timeout(pause_ms / 1000):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def _backoff_ms(self, failures: int) -> int:
+        longest = self._node.settings[REPLICA_FETCH_BACKOFF_MS]
+        return min(longest, _BACKOFF_MIN_MS << min(failures, 10))
+
+    def _abandon(self) -> None:
+        self._session.give_up()
+        for pending in self._pending:
+            pending.asking.cancel()
+        self._pending.clear()
+
+    def _leader(self) -> Peer:
+        address = self._node.endpoint_of(self._leader_id)
+        if address is None:
+            raise PeerUnreachable(f"broker {self._leader_id} is not registered")
+        return self._node.peers.at(*address, PURPOSE)
+
+    def _send(self) -> None:
+        """Ask for what there is to follow, if there is anything."""
+        leader = self._leader()
+        keys = self._followed if self._session.is_new else self._changed
+        wanted, forgotten = {}, []
+        for key in keys:
+            followed = self._followed.get(key)
+            if followed is None or followed.retry is not None:
+                forgotten.append(key)
+            else:
+                log = followed.partition.log
+                wanted[key] = Asked(followed.follower.position(log), log.start_offset)
+        self._changed = {}
+        if not wanted and not self._session.asked:
+            return
+        settings = self._node.settings
+        wait_ms = settings[REPLICA_FETCH_WAIT_MAX_MS]
+        # The first answer brings the session, to which more can be added while a fetch waits: it comes at once.
+        begins = self._session.is_new and not self._without_session
+        request = FetchRequest(
+            replica_state=ReplicaState(replica_id=self._node.node_id, replica_epoch=self._node.broker_epoch),
+            max_wait_ms=0 if begins else wait_ms,
+            min_bytes=settings[REPLICA_FETCH_MIN_BYTES],
+            max_bytes=settings[REPLICA_FETCH_RESPONSE_MAX_BYTES],
+            topics=[],
+        )
+        before = self._session.fill(request, wanted, forgotten)
+        asking = leader.ask(request, version=_VERSION, timeout_ms=max(settings[REPLICA_SOCKET_TIMEOUT_MS], 2 * wait_ms))
+        self._pending.append(_Pending(self._session.generation, before, self._loop.create_task(asking)))
+
+    # --- taking answers
+
+    async def _take(self, answer: FetchResponse) -> None:
+        if answer.error_code != ErrorCode.NONE:
+            code = ErrorCode(answer.error_code)
+            if code in (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH):
+                self._session.give_up()
+                self._without_session = False
+                return
+            raise PeerUnreachable(f"the leader refused a fetch: {code.name}")
+        self._failures = 0
+        out_of_range: list[tuple[Key, Position]] = []
+        syncs = []
+        for topic in answer.responses:
+            for data in topic.partitions:
+                key = (topic.topic_id, data.partition_index)
+                followed = self._followed.get(key)
+                told = self._told_before(key)
+                if followed is None or told is None:
+                    continue
+                if self._carry_out(key, followed, told.position, data):
+                    out_of_range.append((key, told.position))
+                elif self._logs.waits_for_sync(followed.partition):
+                    syncs.append(self._node.durability.sync(followed.partition))
+        self._without_session = answer.session_id == 0
+        self._session.answered(answer.session_id)
+        if syncs:
+            await asyncio.gather(*syncs)
+        for key, position in out_of_range:
+            await self._find_place(key, position)
+
+    def _told_before(self, key: Key) -> Asked | None:
+        """What the leader answers to: the request behind this one may have told it something else already."""
+        if self._pending and key in self._pending[0].before:
+            return self._pending[0].before[key]
+        return self._session.asked.get(key)
+
+    def _carry_out(self, key: Key, followed: _Followed, position: Position, data: PartitionData) -> bool:
+        """Whether the leader has to be asked where its log begins and ends."""
+        effects = followed.follower.after_fetch(position, data, followed.partition.log)
+        if effects:
+            self._changed[key] = None
+            followed.failures = 0 if data.error_code == ErrorCode.NONE else followed.failures
+        for effect in effects:
+            if isinstance(effect, AskForOffsets):
+                return True
+            if isinstance(effect, AwaitMetadata):
+                self._leave_out(key, followed, None)
+            elif isinstance(effect, TryAgainLater):
+                self._leave_out(key, followed, effect.error.name)
+            else:
+                problem = self._logs.carry_out(followed.partition, effect)
+                if problem is not None:
+                    self._leave_out(key, followed, problem)
+                    break
+        if data.records and effects:
+            self._slow_down(key, followed, len(data.records))
+        return False
+
+    def _slow_down(self, key: Key, followed: _Followed, count_bytes: int) -> None:
+        """Ask for no more of this partition for a while, if its replication is throttled."""
+        pause_ms = self._node.isr_changes.throttles.pause_after_taking(followed.partition, count_bytes)
+        if pause_ms and followed.retry is None:
+            followed.retry = self._loop.call_later(pause_ms / 1000, self._take_up, key, followed)
+
+    def _leave_out(self, key: Key, followed: _Followed, why: str | None) -> None:
+        """Don't ask for this partition: for a while, or without a reason until the metadata says something new."""
+        self._changed[key] = None
+        if why is None or followed.partition.log.is_offline:
+            self._followed.pop(key, None)
+            return
+        if followed.retry is not None:
+            return
+        partition = followed.partition
+        if followed.failures == 0:
+            _log.info("a leader did not serve us", topic=partition.topic, partition=partition.index, error=why)
+        pause_ms = self._backoff_ms(followed.failures)
+        followed.failures += 1
+        followed.retry = self._loop.call_later(pause_ms / 1000, self._take_up, key, followed)
+
+    def _take_up(self, key: Key, followed: _Followed) -> None:
+        followed.retry = None
+        if self._followed.get(key) is followed:
+            self._tell(key)
+
+    async def _find_place(self, key: Key, position: Position) -> None:
+        """The leader's log does not reach to where ours ends, or begins behind it."""
+        followed = self._followed.get(key)
+        if followed is None:
+            return
+        partition = followed.partition
+        try:
+            start, end = await self._logs.ask_for_offsets(self._leader(), partition, position)
+        except BrokerError as refusal:
+            self._leave_out(key, followed, str(refusal))
+            return
+        self._changed[key] = None
+        effects = followed.follower.after_offsets(position, start, end, partition.log)
+        for effect in effects:
+            self._logs.carry_out(partition, effect)
+        if not effects and self._followed.get(key) is followed:
+            # The two agree by now, or will: without a pause this could go on in a circle.
+            self._leave_out(key, followed, "the log has moved")

@@ -1,0 +1,57 @@
+"""Where replicas go when an operator moves them: plans, made from what the cluster says of itself.
+
+A plan changes as little as it can. To drain a broker, each of its replicas goes to the broker that has the fewest, of
+those that have no copy of the partition; one in the leaving broker's rack is preferred, so that copies stay in as
+many racks as they were. A spread over given brokers starts each partition one broker further, as a new topic does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.cli.declare import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    Place = tuple[str, int]
+    Replicas = tuple[int, ...]
+
+
+def plan_drain(
+    assigned: Mapping[Place, Replicas], broker_id: int, racks: Mapping[int, str | None]
+) -> dict[Place, Replicas]:
+    """New replicas for every partition that has one on the broker; `racks` names the brokers that are there."""
+    counts = dict.fromkeys((each for each in racks if each != broker_id), 0)
+    for replicas in assigned.values():
+        for each in replicas:
+            if each in counts:
+                counts[each] += 1
+    plan: dict[Place, Replicas] = {}
+    for place, replicas in assigned.items():
+        if broker_id not in replicas:
+            continue
+        free = [each for each in counts if each not in replicas]
+        if not free:
+            topic, index = place
+            raise UsageError(
+                f"{topic}-{index} has a replica on every broker: give it fewer replicas, or the cluster another broker"
+            )
+        used = {racks.get(each) for each in replicas if each != broker_id}
+        heir = min(
+            free,
+            key=lambda each: (racks[each] in used, racks[each] != racks.get(broker_id), counts[each], each),
+        )
+        counts[heir] += 1
+        plan[place] = tuple(heir if each == broker_id else each for each in replicas)
+    return plan
+
+
+def plan_spread(places: Iterable[Place], brokers: Sequence[int], replicas: int) -> dict[Place, Replicas]:
+    """Each partition on `replicas` of the brokers, the next one starting one broker further."""
+    if replicas > len(brokers):
+        raise UsageError(f"{replicas} replicas need as many brokers; there are {len(brokers)}")
+    return {
+        place: tuple(brokers[(turn + each) % len(brokers)] for each in range(replicas))
+        for turn, place in enumerate(places)
+    }

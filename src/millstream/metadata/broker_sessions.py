@@ -1,0 +1,121 @@
+"""Which brokers live: the active controller's soft state about heartbeats.
+
+A broker that is not fenced has a session, which every heartbeat renews; one that was silent for
+`broker.session.timeout.ms` is fenced. None of this is in the log: a controller that becomes active gives every broker
+that is not fenced a fresh session, since the one before it may have heard from it a moment ago.
+
+A controller whose own event loop stood still cannot tell who was silent: the heartbeats may be waiting in its sockets.
+It looks at the sessions at a steady pace (`look_every_ms`); a look that comes late gives every session the time by
+which it is late.
+
+A broker whose connection broke may be dead: a process that is killed closes its connections at once. It has `doubt_ms`
+to be heard of again, which a living one is with its next heartbeat; no need to wait for the end of its session.
+
+Besides, heartbeats tell how far each broker has replayed the metadata log. A broker in controlled shutdown may stop
+once all active ones know of its successors, i.e. have come to the offset at which its leaderships moved.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from millstream.metadata.image import MetadataImage
+
+NO_OFFSET = -1
+
+
+@dataclass(slots=True)
+class _Session:
+    epoch: int
+    heard_ms: int
+    offset: int = NO_OFFSET
+    shutdown_offset: int = NO_OFFSET
+
+
+class BrokerSessions:
+    """The sessions of all brokers that this controller, while active, has heard of."""
+
+    def __init__(self, timeout_ms: int, look_every_ms: int, doubt_ms: int | None = None) -> None:
+        self.timeout_ms = timeout_ms
+        self.look_every_ms = look_every_ms
+        self.doubt_ms = timeout_ms if doubt_ms is None else min(doubt_ms, timeout_ms)
+        self._sessions: dict[int, _Session] = {}
+        self._looked_ms: int | None = None
+
+    def begin(self, image: MetadataImage, now_ms: int) -> None:
+        """This controller becomes active: whoever is not fenced gets a whole session from now on."""
+        self._looked_ms = now_ms
+        self._sessions = {
+            broker.id: _Session(broker.epoch, now_ms) for broker in image.brokers.values() if not broker.fenced
+        }
+
+    def heard(self, broker_id: int, epoch: int, offset: int, now_ms: int) -> None:
+        """A heartbeat came; the broker has replayed the log up to `offset`."""
+        session = self._sessions.get(broker_id)
+        if session is None or session.epoch != epoch:
+            session = self._sessions[broker_id] = _Session(epoch, now_ms)
+        session.heard_ms = max(session.heard_ms, now_ms)
+        session.offset = max(session.offset, offset)
+
+    def is_alive(self, broker_id: int, epoch: int, now_ms: int) -> bool:
+        """Whether this very incarnation was heard of within a session's time."""
+        session = self._sessions.get(broker_id)
+        return session is not None and session.epoch == epoch and now_ms - session.heard_ms < self.timeout_ms
+
+    def doubt(self, broker_id: int, epoch: int, now_ms: int, within_ms: int | None = None) -> None:
+        """The connection that brought the broker's last heartbeat is gone, or something else speaks against it: it has
+        to be heard of within that time."""
+        session = self._sessions.get(broker_id)
+        if session is not None and session.epoch == epoch:
+            within_ms = min(self.doubt_ms if within_ms is None else within_ms, self.timeout_ms)
+            session.heard_ms = min(session.heard_ms, now_ms - self.timeout_ms + within_ms)
+
+    def forget(self, broker_id: int) -> None:
+        self._sessions.pop(broker_id, None)
+
+    def expired(self, image: MetadataImage, now_ms: int) -> list[tuple[int, int]]:
+        """(id, epoch) of every broker that is not fenced and was silent for too long."""
+        self._allow_for_own_pause(now_ms)
+        found = []
+        for broker in image.brokers.values():
+            if broker.fenced:
+                continue
+            session = self._sessions.get(broker.id)
+            if session is None or session.epoch != broker.epoch:
+                # Unfenced by a record that this controller only replayed: its time starts now.
+                self._sessions[broker.id] = _Session(broker.epoch, now_ms)
+            elif now_ms - session.heard_ms >= self.timeout_ms:
+                found.append((broker.id, broker.epoch))
+        return found
+
+    def _allow_for_own_pause(self, now_ms: int) -> None:
+        late_ms = 0 if self._looked_ms is None else now_ms - self._looked_ms - self.look_every_ms
+        self._looked_ms = now_ms
+        if late_ms > self.look_every_ms:
+            for session in self._sessions.values():
+                session.heard_ms = min(now_ms, session.heard_ms + late_ms)
+
+    # Controlled shutdown
+
+    def shutting_down(self, broker_id: int, offset: int) -> None:
+        """The broker's leaderships have moved with the records up to `offset`; said again, it changes nothing."""
+        session = self._sessions.get(broker_id)
+        if session is not None and session.shutdown_offset == NO_OFFSET:
+            session.shutdown_offset = offset
+
+    def may_stop(self, image: MetadataImage, broker_id: int) -> bool:
+        """Whether all active brokers know who leads instead of this one."""
+        session = self._sessions.get(broker_id)
+        if session is None or session.shutdown_offset == NO_OFFSET:
+            return False
+        return all(
+            self._offset_of(broker.id) >= session.shutdown_offset
+            for broker in image.brokers.values()
+            if broker.active and broker.id != broker_id
+        )
+
+    def _offset_of(self, broker_id: int) -> int:
+        session = self._sessions.get(broker_id)
+        return NO_OFFSET if session is None else session.offset

@@ -1,0 +1,101 @@
+"""Somebody who changes the cluster while it works: topics come and go, replicas move, leaders are elected."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from millstream.client.admin.topics import NewTopic, create_topics, delete_topics
+from millstream.client.client import CONTROLLER
+from millstream.client.errors import ClientError, Refusal
+from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from millstream.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from millstream.testing.workers import Worker
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.testing.cluster import SimulatedCluster
+    from millstream.testing.history import History, Place
+
+ADMIN_TIMEOUT_MS = 5_000
+
+
+class Administrator(Worker):
+    """Each step is one request. What was promised is remembered, for the end."""
+
+    def __init__(self, cluster: SimulatedCluster, name: str, history: History, places: Sequence[Place]) -> None:
+        super().__init__(cluster, name, history, pause_s=1.5)
+        self._places = places
+        self._number = 0
+        self.topics: dict[str, bool | None] = {}
+        """By name: whether it must exist; None where nobody knows."""
+        self.moves = 0
+
+    async def step(self) -> None:
+        await self.random.choice((self._create, self._delete, self._reassign, self._elect))()
+
+    async def _create(self) -> None:
+        self._number += 1
+        name = f"{self.name}.{self._number}"
+        self.topics[name] = None
+        replicas = min(3, len(self.cluster.nodes))
+        outcome = (await create_topics(self.client, [NewTopic(name, self.random.randint(1, 3), replicas)]))[name]
+        if not isinstance(outcome, Refusal):
+            self.topics[name] = True
+
+    async def _delete(self) -> None:
+        standing = [name for name, exists in self.topics.items() if exists]
+        if not standing:
+            return
+        name = self.random.choice(standing)
+        self.topics[name] = None
+        if (await delete_topics(self.client, [name]))[name] is None:
+            self.topics[name] = False
+
+    async def _reassign(self) -> None:
+        topic, partition = self.random.choice(self._places)
+        count = min(3, len(self.cluster.nodes))
+        if len(self.cluster.nodes) <= count:
+            # Nowhere to move to: another order makes another preferred leader.
+            replicas = self.random.sample(list(self.cluster.nodes), count)
+        else:
+            replicas = self.random.sample(list(self.cluster.nodes), self.random.randint(min(2, count), count))
+        request = AlterPartitionReassignmentsRequest(
+            timeout_ms=ADMIN_TIMEOUT_MS,
+            topics=[
+                ReassignableTopic(
+                    name=topic, partitions=[ReassignablePartition(partition_index=partition, replicas=replicas)]
+                )
+            ],
+        )
+        answer = await self.client.call(request, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
+        if answer.error_code == ErrorCode.NONE:
+            self.moves += 1
+
+    async def _elect(self) -> None:
+        topic, partition = self.random.choice(self._places)
+        request = ElectLeadersRequest(
+            election_type=0,
+            topic_partitions=[TopicPartitions(topic=topic, partitions=[partition])],
+            timeout_ms=ADMIN_TIMEOUT_MS,
+        )
+        await self.client.call(request, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
+
+    async def finish(self) -> None:
+        """No move may be left half done: who moved back and forth wants it to end somewhere."""
+        self.client.metadata.controller_id = -1
+
+
+async def existing_topics(worker: Worker) -> dict[str, None]:
+    """All topics that the cluster knows, asked until it answers."""
+    for _ in range(30):
+        try:
+            return dict.fromkeys(topic.name for topic in await worker.client.metadata.all_topics())
+        except ClientError:
+            continue
+    raise AssertionError("the cluster does not tell its topics")

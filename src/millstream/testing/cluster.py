@@ -1,0 +1,185 @@
+"""A whole cluster in one process, on virtual time, a seeded network and disks that forget what was not synced.
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        client = cluster.client()
+        ...
+        cluster.nodes[1].kill(power=True)
+        cluster.network.block(["node-2"], ["node-3"])
+        ...
+
+    cluster = SimulatedCluster(seed=7, nodes=3)
+    cluster.run(scenario)
+    cluster.trace.digest        # the same for the same seed, on any machine
+
+It is the real `Node`, with everything in it; only the ports are others. A cluster is run once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from millstream.broker.storage_format import format_storage
+from millstream.client.client import Client
+from millstream.protocol.uuid import Uuid
+from millstream.testing.disk import LossyDisk, PowerLost
+from millstream.testing.logs import logs_go_to
+from millstream.testing.loop import VirtualLoop
+from millstream.testing.network import SimulatedNetwork
+from millstream.testing.ports import SimulatedPorts
+from millstream.testing.simulated_node import SimulatedNode
+from millstream.testing.trace import Trace
+from millstream.testing.violations import TookTooLong, Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Mapping
+
+    from millstream.broker.node import Node
+    from millstream.broker.storage_format import StorageLayout
+    from millstream.testing.loop import Process
+
+CLIENT_PORT = 9092
+CONTROLLER_PORT = 9093
+# Clients that wait for half a minute see little of what a simulation does in one.
+CLIENT_OPTIONS = {"socket.timeout.ms": "4000", "api.timeout.ms": "20000", "socket.connection.setup.timeout.ms": "3000"}
+
+
+def dice(seed: int, purpose: str) -> Random:
+    """Dice of their own for each purpose, so that one part's throws don't move another's."""
+    return Random(f"{seed} {purpose}")  # noqa: S311  # a simulation has to repeat
+
+
+class SimulatedCluster:
+    """See the module's docstring."""
+
+    def __init__(
+        self, seed: int, *, nodes: int = 3, settings: Mapping[str, str] | None = None, aloud: bool = False
+    ) -> None:
+        self.seed = seed
+        self.loop = VirtualLoop()
+        self.loop.set_exception_handler(self._unhandled)
+        self.trace = Trace(self.loop, aloud=aloud)
+        self.network = SimulatedNetwork(self.loop, self.random_for("network"), self.trace)
+        self.cluster_id = str(Uuid(b"\x40" + self.random_for("cluster id").randbytes(15)))
+        self.checkers: list[Callable[[SimulatedNode, Node], None]] = []
+        """Called after every turn of the loop for each node that has run in it."""
+        self.violations: list[Violation] = []
+        self.client_hosts: list[str] = []
+        voters = ",".join(f"{number}@node-{number}:{CONTROLLER_PORT}" for number in range(1, nodes + 1))
+        self.nodes = {
+            number: SimulatedNode(self, number, self._settings_of(number, voters, settings or {}))
+            for number in range(1, nodes + 1)
+        }
+
+    def _settings_of(self, number: int, voters: str, settings: Mapping[str, str]) -> dict[str, str]:
+        host = f"node-{number}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(number),
+            "controller.quorum.voters": voters,
+            "controller.listener.names": "CONTROLLER",
+            "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}",
+            **settings,
+        }
+
+    def random_for(self, purpose: str) -> Random:
+        return dice(self.seed, purpose)
+
+    # --- running
+
+    def run(self, scenario: Callable[[SimulatedCluster], Coroutine[Any, Any, None]]) -> None:
+        """Run a scenario to its end. Raises what it raises, or the first Violation."""
+        self.loop.after_turn = self._look
+        collecting = gc.isenabled()
+        # When the collector runs depends on everything else in this process, and what it finds may have destructors.
+        gc.disable()
+        try:
+            with logs_go_to(self._remark):
+                self.loop.run(scenario(self))
+        finally:
+            if collecting:
+                gc.enable()
+            gc.collect()
+        self.raise_violations()
+
+    def raise_violations(self) -> None:
+        if self.violations:
+            raise self.violations[0]
+
+    async def start(self) -> None:
+        """Boot every machine and wait until all serve."""
+        for node in self.nodes.values():
+            node.boot()
+        for node in self.nodes.values():
+            await node.until_ready()
+
+    async def until(
+        self, condition: Callable[[], bool], *, within_s: float = 60, what: str = "", every_s: float = 0.05
+    ) -> None:
+        """Wait for a condition, of virtual time as long as `within_s`; TookTooLong after that."""
+        deadline_s = self.loop.time() + within_s
+        while not condition():
+            if self.loop.time() >= deadline_s:
+                raise TookTooLong(f"after {within_s:g} s: {what or 'a condition that the scenario waits for'}")
+            await asyncio.sleep(every_s)
+
+    @property
+    def serving(self) -> list[SimulatedNode]:
+        return [node for node in self.nodes.values() if node.serving is not None]
+
+    @property
+    def hosts(self) -> list[str]:
+        return [node.host for node in self.nodes.values()]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{host}:{CLIENT_PORT}" for host in self.hosts)
+
+    def client(self, name: str = "", options: Mapping[str, str] | None = None) -> Client:
+        """A client on a machine of its own, `client-1` and so on unless it is named."""
+        host = name or f"client-{len(self.client_hosts) + 1}"
+        self.client_hosts.append(host)
+        ports = SimulatedPorts(self.network.at(host), LossyDisk(self.random_for(host)), self.random_for(host))
+        given = {"bootstrap.servers": self.bootstrap_servers, "client.id": host, **CLIENT_OPTIONS, **(options or {})}
+        return Client(given, ports=ports)
+
+    def format(self, node: SimulatedNode, layout: StorageLayout) -> None:
+        """Make a machine's empty disk a part of this cluster."""
+        format_storage(node.ports, layout, cluster_id=self.cluster_id, node_id=node.id, controller_endpoint=None)
+
+    # --- watching
+
+    def _look(self, ran: dict[Process, None]) -> None:
+        for process in ran:
+            node = self.find(process)
+            if node is not None and not process.is_dead:
+                self.look_at(node)
+        self.raise_violations()
+
+    def look_at(self, at: SimulatedNode) -> None:
+        """Let the checkers look at a node; what they find ends the simulation after this turn."""
+        if at.node is not None:
+            try:
+                for checker in self.checkers:
+                    checker(at, at.node)
+            except Violation as violation:
+                self.violations.append(violation)
+
+    def find(self, process: Process) -> SimulatedNode | None:
+        for node in self.nodes.values():
+            if node.process is process:
+                return node
+        return None
+
+    def _unhandled(self, _: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """Something of a node ended with an exception that nobody handled: our bug, whatever was broken."""
+        error = context.get("exception")
+        if isinstance(error, PowerLost):
+            return
+        self.violations.append(Violation("an exception that nobody handled", f"{context.get('message')}: {error!r}"))
+
+    def _remark(self, line: str) -> None:
+        self.trace.remark(line)

@@ -1,0 +1,144 @@
+"""What must hold of the metadata quorum and of the images, looked at after every turn of every node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from millstream.protocol.errors import BrokerError
+from millstream.records.reading import each_batch
+from millstream.testing.violations import Violation
+
+if TYPE_CHECKING:
+    from millstream.broker.node import Node
+    from millstream.metadata.image import MetadataImage
+    from millstream.testing.simulated_node import SimulatedNode
+
+_READ_BYTES = 1 << 20
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was last seen of one node, in one life."""
+
+    boot: int
+    high_watermark: int = 0
+    checked_to: int = 0
+    image: MetadataImage | None = None
+
+
+class QuorumInvariants:
+    """Call `look` after each turn."""
+
+    def __init__(self) -> None:
+        self.leaders: dict[int, int] = {}
+        self.committed: dict[int, tuple[int, int, int]] = {}
+        """By base offset: (next offset, epoch, checksum) of what the quorum committed."""
+        self.committed_end = 0
+        self._seen: dict[int, _Seen] = {}
+        self._epochs: dict[int, int] = {}
+        self._votes: dict[tuple[int, int, int], int] = {}
+        self._images: dict[int, MetadataImage] = {}
+        self.images_compared = 0
+
+    def look(self, at: SimulatedNode, node: Node) -> None:
+        controller = getattr(node, "controller", None)
+        if controller is None:
+            return
+        seen = self._seen.get(at.id)
+        if seen is None or seen.boot != at.boots:
+            seen = self._seen[at.id] = _Seen(at.boots)
+        quorum = controller.log.quorum
+        self._roles(at, quorum)
+        self._log(at, controller.log, quorum.high_watermark, seen)
+        if controller.image is not seen.image:
+            self._image(at, controller.image, seen)
+
+    def _roles(self, at: SimulatedNode, quorum: object) -> None:
+        epoch: int = quorum.epoch  # type: ignore[attr-defined]
+        if epoch < self._epochs.get(at.id, 0):
+            raise Violation("epochs only grow", f"{at.host} was in epoch {self._epochs[at.id]}, and is in {epoch}")
+        self._epochs[at.id] = epoch
+        voted: int = quorum.state.voted_id  # type: ignore[attr-defined]
+        if voted >= 0:
+            # One machine, one vote; a new disk is a new voter.
+            first = self._votes.setdefault((at.id, at.disks, epoch), voted)
+            if first != voted:
+                raise Violation("one vote per epoch", f"{at.host} voted for {first} and {voted} in epoch {epoch}")
+        if quorum.leads:  # type: ignore[attr-defined]
+            first = self.leaders.setdefault(epoch, at.id)
+            if first != at.id:
+                raise Violation("an epoch has one leader", f"{at.host} and node {first} lead epoch {epoch}")
+
+    def _log(self, at: SimulatedNode, metadata_log: object, mark: int, seen: _Seen) -> None:
+        log = metadata_log.log  # type: ignore[attr-defined]
+        if mark < seen.high_watermark:
+            raise Violation("high watermarks only grow", f"metadata on {at.host}: {mark} after {seen.high_watermark}")
+        if log.end_offset < seen.high_watermark:
+            what = f"metadata on {at.host} ends at {log.end_offset}, and {seen.high_watermark} was committed"
+            raise Violation("a log is not cut below its high watermark", what)
+        seen.high_watermark = mark
+        reached = min(mark, log.end_offset)
+        if reached <= seen.checked_to:
+            return
+        for base, entry in _batches(log, max(seen.checked_to, log.start_offset), reached):
+            known = self.committed.setdefault(base, entry)
+            if known != entry:
+                what = f"metadata on {at.host} has {entry} at {base}, committed was {known}"
+                raise Violation("what the quorum committed stays", what)
+        self.committed_end = max(self.committed_end, reached)
+        seen.checked_to = reached
+
+    def _image(self, at: SimulatedNode, image: MetadataImage, seen: _Seen) -> None:
+        before, seen.image = seen.image, image
+        if before is not None and image.offset < before.offset:
+            raise Violation("images go forward", f"{at.host} went from {before.offset} to {image.offset}")
+        known = self._images.setdefault(image.offset, image)
+        if known is not image:
+            self.images_compared += 1
+            if known.topics.by_name != image.topics.by_name or known.brokers != image.brokers:
+                raise Violation("images of one offset are equal", f"{at.host} differs at {image.offset}")
+        if before is not None and before.topics is image.topics:
+            return
+        for topic in image.topics.by_name.values():
+            if before is not None and before.topics.by_id.get(topic.id) is topic:
+                continue
+            self._partitions(topic.name, topic.partitions, before and before.topics.by_id.get(topic.id))
+
+    def _partitions(self, name: str, partitions: object, before: object) -> None:
+        for index, partition in partitions.items():  # type: ignore[attr-defined]
+            place = f"{name}-{index}"
+            if not partition.replicas or len(dict.fromkeys(partition.replicas)) != len(partition.replicas):
+                raise Violation("replicas are named once", f"{place}: {partition.replicas}")
+            if any(member not in partition.replicas for member in partition.isr):
+                raise Violation("the ISR is a part of the replicas", f"{place}: {partition.isr}")
+            if any(member in partition.isr or member not in partition.replicas for member in partition.elr):
+                raise Violation("eligible leaders are replicas outside the ISR", f"{place}: {partition.elr}")
+            if partition.leader >= 0 and partition.leader not in partition.isr:
+                raise Violation("a leader is in sync", f"{place}: {partition.leader} not in {partition.isr}")
+            old = before.partitions.get(index) if before is not None else None  # type: ignore[attr-defined]
+            if old is not None:
+                if partition.leader_epoch < old.leader_epoch or partition.partition_epoch < old.partition_epoch:
+                    raise Violation("epochs only grow", f"{place}: {old} became {partition}")
+                if partition.leader not in (old.leader, -1) and partition.leader_epoch == old.leader_epoch:
+                    raise Violation("a new leader has a new epoch", f"{place}: {old} became {partition}")
+
+
+def _batches(log: object, begin: int, end: int) -> list[tuple[int, tuple[int, int, int]]]:
+    found: list[tuple[int, tuple[int, int, int]]] = []
+    position = begin
+    while position < end:
+        try:
+            data = log.read(position, _READ_BYTES, end, at_least_one_batch=True)  # type: ignore[attr-defined]
+        except BrokerError:
+            break
+        before = position
+        for _, header in each_batch(data or b""):
+            if header.next_offset > end:
+                return found
+            if header.base_offset >= begin:
+                found.append((header.base_offset, (header.next_offset, header.leader_epoch, header.crc)))
+            position = max(position, header.next_offset)
+        if position == before:
+            break
+    return found

@@ -1,0 +1,180 @@
+"""What must hold of partitions, looked at after every turn of every node.
+
+The heart is a ledger of what was ever committed: when a leader's high watermark passes a batch, its place, epoch and
+checksum go in. From then on every replica whose own mark passes that place must hold the same batch, and whoever is
+elected must hold all of them. So a lost or changed record is found in the turn in which somebody could first see it,
+and not at the end of a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from millstream.protocol.errors import BrokerError
+from millstream.records.reading import each_batch
+from millstream.testing.violations import Violation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.broker.node import Node
+    from millstream.broker.partition import Partition
+    from millstream.log.log import Log
+    from millstream.protocol.uuid import Uuid
+    from millstream.testing.simulated_node import SimulatedNode
+
+    Key = tuple[Uuid, int]
+
+_READ_BYTES = 1 << 20
+
+
+class Entry(NamedTuple):
+    """A batch that was committed."""
+
+    next_offset: int
+    epoch: int
+    crc: int
+
+
+@dataclass(slots=True)
+class Ledger:
+    """What was committed in one partition, by base offset."""
+
+    entries: dict[int, Entry] = field(default_factory=dict)
+    end: int = 0
+    leaders: dict[int, int] = field(default_factory=dict)
+    """By epoch: who led it."""
+    ends: dict[int, int] = field(default_factory=dict)
+    """By epoch: how far its leader has committed."""
+
+    def end_before(self, epoch: int) -> int:
+        """How far the leaders of earlier epochs have committed. Later ones may have gone on already when a leader that
+        was slow to hear of its election hears of it."""
+        return max((end for other, end in self.ends.items() if other < epoch), default=0)
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What was last seen of one replica, in one life of its node. One that was moved away and comes back is new."""
+
+    boot: int
+    partition: Partition
+    epoch: int = -1
+    high_watermark: int = 0
+    checked_to: int = 0
+
+
+class ReplicaInvariants:
+    """Call `look` after each turn."""
+
+    def __init__(self) -> None:
+        self.ledgers: dict[Key, Ledger] = {}
+        self._seen: dict[tuple[int, Key], _Seen] = {}
+
+    def look(self, at: SimulatedNode, node: Node) -> None:
+        for partition in node.partitions:
+            if partition.log.closed or partition.log.is_offline:
+                continue
+            key = (partition.topic_id, partition.index)
+            seen = self._seen.get((at.id, key))
+            if seen is None or seen.boot != at.boots or seen.partition is not partition:
+                seen = self._seen[at.id, key] = _Seen(at.boots, partition)
+            leader = partition.leader
+            if leader is not None and leader.epoch != seen.epoch:
+                self._elected(at, partition, self._ledger(key), leader.epoch)
+                if leader.epoch < seen.epoch:
+                    raise Violation("epochs only grow", f"{_name(at, partition)}: {leader.epoch} after {seen.epoch}")
+                seen.epoch = leader.epoch
+            mark = partition.log.high_watermark
+            if mark != seen.high_watermark:
+                self._mark_moved(at, partition, self._ledger(key), seen, mark)
+            if partition.log.end_offset < mark:
+                raise Violation("a log is not cut below its high watermark", _name(at, partition))
+
+    def _ledger(self, key: Key) -> Ledger:
+        return self.ledgers.setdefault(key, Ledger())
+
+    def _elected(self, at: SimulatedNode, partition: Partition, ledger: Ledger, epoch: int) -> None:
+        first = ledger.leaders.setdefault(epoch, at.id)
+        if first != at.id:
+            raise Violation("an epoch has one leader", f"{_name(at, partition)}: {first} leads epoch {epoch}, too")
+        log = partition.log
+        end = ledger.end_before(epoch)
+        if log.end_offset < end:
+            what = f"{_name(at, partition)} leads epoch {epoch} and ends at {log.end_offset}, not {end}"
+            raise Violation("a leader holds all that was committed", what)
+        self._compare(at, partition, ledger, log.start_offset, end, "a leader holds all that was committed")
+
+    def _mark_moved(self, at: SimulatedNode, partition: Partition, ledger: Ledger, seen: _Seen, mark: int) -> None:
+        log = partition.log
+        if mark < seen.high_watermark:
+            what = f"{_name(at, partition)}: {mark} after {seen.high_watermark}"
+            raise Violation("high watermarks only grow", what)
+        seen.high_watermark = mark
+        begin = max(seen.checked_to, log.start_offset)
+        if partition.leader is None and mark > ledger.end:
+            what = f"{_name(at, partition)} follows with {mark}, where {ledger.end} is committed"
+            raise Violation("a follower knows no higher mark than its leaders", what)
+        self._compare(at, partition, ledger, begin, min(mark, ledger.end), "committed records stay as they are")
+        if mark > ledger.end:
+            for base, entry in _batches(log, max(ledger.end, log.start_offset), mark):
+                ledger.entries[base] = entry
+            ledger.end = mark
+            if partition.leader is not None:
+                ledger.ends[partition.leader.epoch] = mark
+        seen.checked_to = mark
+
+    def _compare(
+        self, at: SimulatedNode, partition: Partition, ledger: Ledger, begin: int, end: int, rule: str
+    ) -> None:
+        if begin >= end or partition.log.config.compact:
+            return
+        for base, entry in _batches(partition.log, begin, end):
+            known = ledger.entries.get(base)
+            if known is not None and known != entry:
+                raise Violation(rule, f"{_name(at, partition)} has {entry} at {base}, committed was {known}")
+            if known is None and ledger.entries and base >= min(ledger.entries):
+                raise Violation(rule, f"{_name(at, partition)} has a batch at {base} that never was committed there")
+
+    def at_rest(self, nodes: list[tuple[SimulatedNode, Node]]) -> Iterator[Violation]:
+        """When nothing moves any more, all replicas are alike and hold everything."""
+        for at, node in nodes:
+            for partition in node.partitions:
+                ledger = self.ledgers.get((partition.topic_id, partition.index))
+                if ledger is None:
+                    continue
+                if partition.log.end_offset < ledger.end:
+                    what = f"{_name(at, partition)} ends at {partition.log.end_offset}, not {ledger.end}"
+                    yield Violation("every replica catches up", what)
+                    continue
+                try:
+                    self._compare(
+                        at, partition, ledger, partition.log.start_offset, ledger.end, "replicas are alike at rest"
+                    )
+                except Violation as violation:
+                    yield violation
+
+
+def _batches(log: Log, begin: int, end: int) -> Iterator[tuple[int, Entry]]:
+    position = begin
+    while position < end:
+        try:
+            data = log.read(position, _READ_BYTES, end, at_least_one_batch=True)
+        except BrokerError:
+            # Retention or a broken file: what cannot be read proves nothing.
+            return
+        if not data:
+            return
+        before = position
+        for _, header in each_batch(data):
+            if header.next_offset > end:
+                return
+            yield header.base_offset, Entry(header.next_offset, header.leader_epoch, header.crc)
+            position = max(position, header.next_offset)
+        if position == before:
+            return
+
+
+def _name(at: SimulatedNode, partition: Partition) -> str:
+    return f"{partition.topic}-{partition.index} on {at.host}"

@@ -1,0 +1,46 @@
+"""The trace: everything that happened in a simulation, as one hash.
+
+Two runs of one seed are the same run if their hashes are equal. The last events are kept in words, for whoever has to
+find out what led to a failure; all of them are printed where somebody asks for that.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+LAST_EVENTS = 400
+
+
+class Trace:
+    """Events of one simulation, in order."""
+
+    def __init__(self, loop: AbstractEventLoop, *, aloud: bool = False) -> None:
+        self.events = 0
+        self.last: deque[str] = deque(maxlen=LAST_EVENTS)
+        self._loop = loop
+        self._hash = blake2b(digest_size=16)
+        self._aloud = aloud
+
+    def note(self, place: str, event: str) -> None:
+        line = f"{self._loop.time():.6f} {place}: {event}"
+        self.events += 1
+        self._hash.update(line.encode())
+        self.last.append(line)
+        if self._aloud:
+            sys.stderr.write(line + "\n")
+
+    def remark(self, text: str) -> None:
+        """Something worth reading that is no event of its own."""
+        self.last.append(f"{self._loop.time():.6f} {text}")
+        if self._aloud:
+            sys.stderr.write(self.last[-1] + "\n")
+
+    @property
+    def digest(self) -> str:
+        return self._hash.hexdigest()

@@ -1,0 +1,115 @@
+"""Transactional producers: some partitions, sometimes a group's offset, then commit or abort."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from millstream.client.errors import ClientError
+from millstream.client.groups import Committed
+from millstream.client.produce import init_producer_id
+from millstream.client.transactions import (
+    Transaction,
+    add_partitions,
+    adds_partitions_implicitly,
+    commit_offsets_in,
+    end_transaction,
+)
+from millstream.records.building import encode_batch
+from millstream.testing.history import Outcome, Sent
+from millstream.testing.workers import BACKOFF_S, Worker, produce_once
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from millstream.testing.cluster import SimulatedCluster
+    from millstream.testing.history import History, Place
+
+TRANSACTION_TIMEOUT_MS = 10_000
+SEND_FOR_S = 6.0
+
+
+class Transactor(Worker):
+    """One transactional id, one transaction after the other."""
+
+    def __init__(self, cluster: SimulatedCluster, name: str, history: History, places: Sequence[Place]) -> None:
+        super().__init__(cluster, name, history, pause_s=0.5)
+        self._places = places
+        self._transaction: Transaction | None = None
+        self._sequences: dict[Place, int] = {}
+        self._number = 0
+        self._offset = 0
+        self.committed = 0
+
+    async def step(self) -> None:
+        if self._transaction is None:
+            identity = await init_producer_id(
+                self.client, transactional_id=self.name, transaction_timeout_ms=TRANSACTION_TIMEOUT_MS
+            )
+            implicit = await adds_partitions_implicitly(self.client)
+            self._transaction, self._sequences = Transaction(self.name, identity, implicit), {}
+        self._number += 1
+        name = f"{self.name}#{self._number}"
+        # Until a commit is asked for, nothing of it can ever be committed.
+        self.history.transactions[name] = Outcome.FAILED
+        try:
+            await self._write(name, self._transaction)
+            if self.random.random() < 0.75:
+                self.history.transactions[name] = Outcome.UNKNOWN
+                await self._end(self._transaction, commit=True)
+                self.history.transactions[name] = Outcome.OK
+                self.committed += 1
+            else:
+                await self._end(self._transaction, commit=False)
+        except ClientError:
+            # Whatever stands is ended by the next owner of this id: us, in a new epoch.
+            self._transaction = None
+            raise
+
+    async def _write(self, name: str, transaction: Transaction) -> None:
+        places = self.random.sample(self._places, min(len(self._places), self.random.randint(1, 3)))
+        if not transaction.implicit:
+            await add_partitions(self.client, transaction, places)
+        for place in places:
+            value = f"{name}.{place[0]}-{place[1]}"
+            batch = encode_batch(
+                [(b"key", value.encode(), (), self.client.ports.clock.wall_ms())],
+                producer_id=transaction.producer.id,
+                producer_epoch=transaction.producer.epoch,
+                base_sequence=self._sequences.get(place, 0),
+                transactional=True,
+            )
+            try:
+                offset = await self._send(place, bytes(batch), transaction)
+            except ClientError:
+                self.history.sent.append(Sent(value, place, Outcome.UNKNOWN, transaction=name))
+                raise
+            self._sequences[place] = self._sequences.get(place, 0) + 1
+            self.history.sent.append(Sent(value, place, Outcome.OK, offset, transaction=name))
+        if self.random.random() < 0.3:
+            self._offset += 1
+            offsets = {places[0]: Committed(self._offset)}
+            await commit_offsets_in(self.client, transaction, f"{self.name}-group", offsets)
+
+    async def _send(self, place: Place, batch: bytes, transaction: Transaction) -> int | None:
+        deadline_s = self.now_s() + SEND_FOR_S
+        while True:
+            try:
+                return await produce_once(
+                    self.client,
+                    place,
+                    batch,
+                    transactional_id=transaction.id,
+                    version_max=transaction.produce_version_max,
+                )
+            except ClientError as error:
+                if not error.retriable or self.now_s() >= deadline_s:
+                    raise
+            self.client.metadata.forget(place[0])
+            await asyncio.sleep(BACKOFF_S * (1 + self.random.random()))
+
+    async def _end(self, transaction: Transaction, *, commit: bool) -> None:
+        producer = await end_transaction(self.client, transaction, commit=commit)
+        if producer != transaction.producer:
+            self._sequences = {}
+        self._transaction = Transaction(transaction.id, producer, transaction.implicit)

@@ -1,0 +1,98 @@
+"""The active controller's sessions: who is silent is fenced, and a controller's own pause is nobody's silence."""
+
+from __future__ import annotations
+
+from tests.metadata.clusters import cluster, fence
+
+from millstream.metadata.broker_sessions import BrokerSessions
+
+TIMEOUT_MS, LOOK_MS = 9_000, 500
+IMAGE = cluster([1, 2, 3])
+EPOCHS = {broker.id: broker.epoch for broker in IMAGE.brokers.values()}
+
+
+def begun(image=IMAGE, now_ms=0):
+    sessions = BrokerSessions(TIMEOUT_MS, LOOK_MS)
+    sessions.begin(image, now_ms)
+    return sessions
+
+
+def look_until(sessions, now_ms, *, heard=(), image=IMAGE, since_ms=0):
+    """Look at the steady pace; `heard` brokers send a heartbeat before each look."""
+    found = []
+    for at_ms in range(since_ms + LOOK_MS, now_ms + 1, LOOK_MS):
+        for broker_id in heard:
+            sessions.heard(broker_id, EPOCHS[broker_id], 10, at_ms)
+        found = sessions.expired(image, at_ms)
+    return found
+
+
+def test_a_new_active_controller_gives_everybody_a_whole_session():
+    sessions = begun(now_ms=1_000_000)
+    assert look_until(sessions, 1_000_000 + TIMEOUT_MS - LOOK_MS, since_ms=1_000_000) == []
+    assert look_until(sessions, 1_000_000 + TIMEOUT_MS, since_ms=1_000_000 + TIMEOUT_MS - LOOK_MS) == [
+        (broker_id, EPOCHS[broker_id]) for broker_id in (1, 2, 3)
+    ]
+
+
+def test_only_the_silent_one_expires():
+    sessions = begun()
+    assert look_until(sessions, 3 * TIMEOUT_MS, heard=(1, 3)) == [(2, EPOCHS[2])]
+
+
+def test_a_fenced_broker_has_nothing_to_lose():
+    image = fence(IMAGE, 2)
+    assert look_until(begun(image), 2 * TIMEOUT_MS, heard=(1, 3), image=image) == []
+
+
+def test_a_broker_that_was_unfenced_elsewhere_starts_with_a_whole_session():
+    sessions = begun(fence(IMAGE, 2))
+    assert look_until(sessions, TIMEOUT_MS, heard=(1, 3)) == []
+    assert look_until(sessions, TIMEOUT_MS + TIMEOUT_MS, heard=(1, 3), since_ms=TIMEOUT_MS) == [(2, EPOCHS[2])]
+
+
+def test_a_look_that_comes_late_gives_everybody_the_time_it_is_late():
+    sessions = begun()
+    assert look_until(sessions, 2_000, heard=(1, 2, 3)) == []
+    late_ms = 2_000 + 4 * TIMEOUT_MS
+    assert sessions.expired(IMAGE, late_ms) == [], "nobody could be heard while the controller stood still"
+    assert look_until(sessions, late_ms + 2 * TIMEOUT_MS, since_ms=late_ms) != []
+
+
+def test_alive_is_this_incarnation_only():
+    sessions = begun()
+    assert sessions.is_alive(1, EPOCHS[1], TIMEOUT_MS - 1)
+    assert not sessions.is_alive(1, EPOCHS[1] - 1, 0)
+    assert not sessions.is_alive(1, EPOCHS[1], TIMEOUT_MS)
+    assert not sessions.is_alive(9, 1, 0)
+
+
+def test_a_broker_may_stop_when_all_others_know_who_follows():
+    sessions = begun()
+    sessions.heard(1, EPOCHS[1], 5, 1)
+    assert not sessions.may_stop(IMAGE, 1), "it has not begun to shut down"
+    sessions.shutting_down(1, 20)
+    sessions.heard(2, EPOCHS[2], 20, 1)
+    sessions.heard(3, EPOCHS[3], 19, 1)
+    assert not sessions.may_stop(IMAGE, 1)
+    sessions.heard(3, EPOCHS[3], 20, 2)
+    assert sessions.may_stop(IMAGE, 1)
+
+
+def test_a_broker_that_is_gone_is_not_waited_for():
+    sessions = begun()
+    sessions.shutting_down(1, 20)
+    sessions.heard(2, EPOCHS[2], 20, 1)
+    assert sessions.may_stop(fence(IMAGE, 3), 1)
+
+
+def test_a_broker_whose_connection_broke_is_soon_heard_of_again_or_gone():
+    sessions = BrokerSessions(TIMEOUT_MS, LOOK_MS, doubt_ms=2_500)
+    sessions.begin(IMAGE, 0)
+    look_until(sessions, 2_000, heard=(1, 2, 3))
+    sessions.doubt(2, EPOCHS[2], 2_000)
+    assert look_until(sessions, 4_000, heard=(1, 3), since_ms=2_000) == []
+    assert look_until(sessions, 4_500, heard=(1, 3), since_ms=4_000) == [(2, EPOCHS[2])]
+    sessions.heard(2, EPOCHS[2], 10, 4_500)
+    assert look_until(sessions, 4_500 + TIMEOUT_MS - LOOK_MS, heard=(1, 3), since_ms=4_500) == []
+    sessions.doubt(2, EPOCHS[2] - 1, 5_000)  # of an earlier life
