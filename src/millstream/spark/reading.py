@@ -116,7 +116,7 @@ class _Reader:
 
 def _is_same_topic(client: SyncClient, part: Range, options: ReadOptions) -> bool:
     """Whether the topic is the one that was planned for; asked before and, as far as it is known, after."""
-    found = client.run(_id_of, part.topic, part.topic_id)
+    found = client.run(_id_of, part)
     if found == part.topic_id:
         return True
     report_loss(
@@ -127,12 +127,20 @@ def _is_same_topic(client: SyncClient, part: Range, options: ReadOptions) -> boo
     return False
 
 
-async def _id_of(client: Client, topic: str, expected: str) -> str:
-    found = str((await client.retrying(lambda: client.metadata.topic(topic))).id)
-    if found != expected:
-        # What is known may be old: the plan is younger.
-        client.metadata.forget(topic)
-        found = str((await client.retrying(lambda: client.metadata.topic(topic))).id)
+async def _id_of(client: Client, part: Range) -> str:
+    """The id of the topic of this name. What is known of it may be old, the plan is younger: it says what to expect."""
+
+    async def attempt() -> str:
+        topic = await client.metadata.topic(part.topic)
+        if str(topic.id) == part.topic_id:
+            # A partition that is not known yet is asked for again.
+            topic.partition(part.partition)
+        return str(topic.id)
+
+    found = await client.retrying(attempt, topic=part.topic)
+    if found != part.topic_id:
+        client.metadata.forget(part.topic)
+        found = await client.retrying(attempt, topic=part.topic)
     return found
 
 
