@@ -108,6 +108,10 @@ def _connection_rules(settings: Settings) -> Iterator[str]:
 
 
 def _replication_rules(settings: Settings) -> Iterator[str]:
+    selector = settings[replication.REPLICA_SELECTOR_CLASS]
+    # Classes of others cannot be run here; Kafka, too, stops where it does not find the class.
+    if selector is not None and selector.rpartition(".")[2] not in {"", "LeaderSelector", "RackAwareReplicaSelector"}:
+        yield f"replica.selector.class = {selector} must be RackAwareReplicaSelector or LeaderSelector, or not be set."
     wait_ms = settings[replication.REPLICA_FETCH_WAIT_MAX_MS]
     for longer in (replication.REPLICA_SOCKET_TIMEOUT_MS, replication.REPLICA_LAG_TIME_MAX_MS):
         if settings[longer] < wait_ms:

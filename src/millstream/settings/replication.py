@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from millstream.settings import rules
 from millstream.settings.declare import IfIgnored, Importance, Live, Setting
 from millstream.settings.kinds import BOOLEAN, CLASS, INT, KIB, LONG, LONG_MAX, MIB, STRING
 
@@ -125,7 +124,6 @@ REPLICA_SELECTOR_CLASS = Setting(
     "replica.selector.class",
     STRING.optional,
     default=None,
-    check=rules.replica_selector,
     doc="Chooses the replica that a reader is sent to: RackAwareReplicaSelector, or none for the leader.",
 )
 REPLICA_SOCKET_RECEIVE_BUFFER_BYTES = Setting(

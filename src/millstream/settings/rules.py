@@ -20,13 +20,6 @@ def throttled_replicas(entries: tuple[str, ...]) -> str | None:
     return "must be * or a list of partition:broker"
 
 
-def replica_selector(name: str | None) -> str | None:
-    """Classes of others cannot be run here; these two are known by the last part of Apache Kafka's names."""
-    if name is None or name.rpartition(".")[2] in {"", "LeaderSelector", "RackAwareReplicaSelector"}:
-        return None
-    return "must be RackAwareReplicaSelector or LeaderSelector, with or without their package"
-
-
 def quorum_voters(entries: tuple[str, ...]) -> str | None:
     return None if all(re.fullmatch(_VOTER, entry) for entry in entries) else "must be a list of id@host:port"
 
