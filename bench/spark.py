@@ -9,27 +9,22 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tests.support.requirements import PROJECT_ROOT
-from tests.support.spark import connector_jars, spark_python
 
 from bench import contenders
 from bench.columns import PARTITIONS, table_of
 from bench.contenders import MILLSTREAM
 from bench.rows import Bar, Figures, Row
+from bench.spark_process import OURS, THEIRS, spark_process
 from millstream import arrow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
-    from tests.support.running import RunningBroker
-
     from bench.session import Session
 
-OURS, THEIRS = "millstream", "kafka"
+SCRIPT = Path(__file__).with_name("spark_job.py")
 BATCH = 2_000_000
 WARM = 200_000
 
@@ -41,7 +36,7 @@ def scan(session: Session, name: str) -> Figures:
     with contenders.topic(broker, PARTITIONS) as topic:
         arrow.write(broker.bootstrap_servers, topic, table_of(records))
         for connector in (OURS, THEIRS):
-            with _spark(session, broker, connector) as ask:
+            with spark_process(session, broker, connector, SCRIPT) as ask:
                 ask("scan", topic=topic)
                 found = min((ask("scan", topic=topic) for _ in range(2)), key=lambda each: each["seconds"])
             assert found["records"] == records, f"{connector} saw {found['records']:.0f} of {records} records"
@@ -58,7 +53,7 @@ def copy(session: Session, name: str) -> Figures:
         arrow.write(broker.bootstrap_servers, warm, table_of(WARM))
         for connector in (OURS, THEIRS):
             with contenders.topic(broker, PARTITIONS) as target, contenders.topic(broker, PARTITIONS) as other:
-                with _spark(session, broker, connector) as ask:
+                with spark_process(session, broker, connector, SCRIPT) as ask:
                     ask("copy", source=warm, target=other, checkpoint="warm", batch=BATCH)
                     found = ask("copy", source=source, target=target, checkpoint="copy", batch=BATCH)
                 rates[connector] = records / found["seconds"]
@@ -84,46 +79,6 @@ def _compared(rates: dict[str, float]) -> Figures:
         "connector records/s": rates[THEIRS],
         "ratio": rates[OURS] / rates[THEIRS],
     }
-
-
-@contextmanager
-def _spark(session: Session, broker: RunningBroker, connector: str) -> Iterator[Callable[..., Any]]:
-    """A Spark session in a process of its own, with one connector; calls are those of spark_job.py."""
-    python, jars = (sys.executable, "") if connector == OURS else (str(spark_python()), ",".join(connector_jars()))
-    script = Path(__file__).with_name("spark_job.py")
-    folder = session.folder("spark-")
-    log_path = folder / "spark.log"
-    with log_path.open("wb") as log:
-        process = subprocess.Popen(
-            [python, str(script), connector, broker.bootstrap_servers, jars, str(folder)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-        )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    requests, answers = process.stdin, process.stdout
-
-    def ask(call: str, **arguments: Any) -> Any:
-        requests.write(json.dumps({"call": call, **arguments}) + "\n")
-        requests.flush()
-        line = answers.readline()
-        assert line, f"Spark ended during {call}: {log_path.read_text(errors='replace')[-2000:]}"
-        answer = json.loads(line)
-        assert "ok" in answer, f"{call} with {connector}: {answer['failed']}"
-        return answer["ok"]
-
-    try:
-        yield ask
-    finally:
-        requests.close()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait(30)
-        answers.close()
 
 
 ROWS = (

@@ -7,23 +7,20 @@ another by a consumer that sees only what is committed; against Spark's own conn
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
-from tests.support.spark import connector_jars, spark_python
 
 from bench import contenders
 from bench.columns import CHUNK, PARTITIONS, VALUE_BYTES, table_of
 from bench.contenders import MILLSTREAM
 from bench.rows import Bar, Figures, Row
-from bench.spark import BATCH, OURS, THEIRS, WARM
+from bench.spark import BATCH, WARM
+from bench.spark_process import OURS, THEIRS, spark_process
 from millstream import arrow
 
 if TYPE_CHECKING:
@@ -62,7 +59,7 @@ def _copy(session: Session, name: str, columns: list[str], rows: Callable[[int],
     with (
         contenders.topic(broker, PARTITIONS) as source,
         contenders.topic(broker, PARTITIONS) as warm,
-        spark_process(session, broker, OURS) as ask,
+        spark_process(session, broker, OURS, SCRIPT) as ask,
     ):
         arrow.write(broker.bootstrap_servers, source, rows(records))
         arrow.write(broker.bootstrap_servers, warm, rows(WARM))
@@ -94,7 +91,7 @@ def _latency(session: Session, name: str, kind: str) -> Figures:
     samples = session.amount(100, 5)
     p50: dict[str, float] = {}
     for connector in (OURS, THEIRS):
-        with spark_process(session, broker, connector) as ask:
+        with spark_process(session, broker, connector, SCRIPT) as ask:
             for guarantee in GUARANTEES if connector == OURS else ("at_least_once",):
                 with contenders.topic(broker, 1) as source, contenders.topic(broker, 1) as target:
                     ask("follow", source=source, target=target, checkpoint=guarantee, kind=kind, guarantee=guarantee)
@@ -109,41 +106,6 @@ def _latency(session: Session, name: str, kind: str) -> Figures:
         "connector p50": theirs,
         "ratio": ours / theirs,
     }
-
-
-@contextmanager
-def spark_process(session: Session, broker: RunningBroker, connector: str) -> Iterator[Callable[..., Any]]:
-    """A Spark session in a process of its own, with one connector; calls are those of the script."""
-    python, jars = (sys.executable, "") if connector == OURS else (str(spark_python()), ",".join(connector_jars()))
-    folder = session.folder("spark-")
-    log_path = folder / "spark.log"
-    command = [python, str(SCRIPT), connector, broker.bootstrap_servers, jars, str(folder)]
-    with (
-        log_path.open("wb") as log,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True) as process,
-    ):
-
-        def ask(call: str, **arguments: Any) -> Any:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdin.write(json.dumps({"call": call, **arguments}) + "\n")
-            process.stdin.flush()
-            line = process.stdout.readline()
-            assert line, f"Spark ended during {call}: {log_path.read_text(errors='replace')[-2000:]}"
-            answer = json.loads(line)
-            assert "ok" in answer, f"{call} with {connector}: {answer['failed']}"
-            return answer["ok"]
-
-        try:
-            yield ask
-        finally:
-            # The end of its input ends it.
-            assert process.stdin is not None
-            process.stdin.close()
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
 
 
 class Probe:

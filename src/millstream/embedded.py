@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import tempfile
 import threading
 from os import PathLike, fspath
@@ -27,6 +26,7 @@ from millstream.broker.node import Node
 from millstream.broker.storage_format import NotFormatted, StorageLayout, format_storage, load_storage
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from millstream.runtime.free_ports import free_ports
 from millstream.runtime.loops import new_event_loop
 from millstream.runtime.real import RealPorts
 from millstream.settings.loading import load
@@ -308,7 +308,7 @@ class Cluster(_Embedded):
         return Node(load(options={**options, **self._given}).settings, RealPorts())
 
     async def _start(self) -> None:
-        self._ports = dict(zip(self._ids, _free_ports(len(self._ids)), strict=True))
+        self._ports = dict(zip(self._ids, free_ports(HOST, len(self._ids)), strict=True))
         _format(self._directory(), self._ids)
         nodes = {broker_id: self._node(broker_id) for broker_id in self._ids}
         outcomes = await asyncio.gather(*(node.start() for node in nodes.values()), return_exceptions=True)
@@ -347,18 +347,6 @@ def _format(directory: str, ids: tuple[int, ...]) -> None:
     for each, layout in empty:
         cluster_id = cluster_id or str(ports.random.uuid())
         format_storage(ports, layout, cluster_id=cluster_id, node_id=each, controller_endpoint=None)
-
-
-def _free_ports(count: int) -> list[int]:
-    """Controllers must know each other's ports before the first of them listens."""
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
 
 
 async def _add_topic(node: Node, name: str, partitions: int, replicas: int, config: Mapping[str, object]) -> str:

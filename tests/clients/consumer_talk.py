@@ -6,7 +6,6 @@ words. The group is told to assign at once (`consumer.assignment.interval.ms`), 
 
 from __future__ import annotations
 
-from contextlib import ExitStack
 from itertools import count
 from typing import TYPE_CHECKING, Any, Self
 
@@ -30,12 +29,13 @@ from millstream.protocol.messages.list_groups import ListGroupsRequest
 from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataRequestTopic
 from millstream.protocol.uuid import ZERO_UUID, Uuid
 from millstream.records.reading import decode_records, each_batch
-from tests.support.raw import RawClient
+from tests.clients.talking import Conversation
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from tests.support.raw import RawClient
     from tests.support.running import RunningBroker
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -46,16 +46,12 @@ NOT_COMPARED = ("throttle_time_ms", "current_state_timestamp", "commit_timestamp
 TIMES = ("assignment_timestamp", "timestamp", "version")
 
 
-class Talk:
-    """Every speaker has a connection of its own."""
+class Talk(Conversation):
+    """A conversation about a group of the new protocol."""
 
     def __init__(self, broker: RunningBroker, group: str) -> None:
-        self.broker = broker
-        self.group = group
-        self.lines: list[str] = []
+        super().__init__(broker, group)
         self.topic_ids: dict[str, Uuid] = {}
-        self._clients: dict[str, RawClient] = {}
-        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         def ready() -> bool:
@@ -70,14 +66,6 @@ class Talk:
         wait_until(ready, "a coordinator")
         self.configure({"consumer.assignment.interval.ms": "0"})
         return self
-
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def client(self, who: str) -> RawClient:
-        if who not in self._clients:
-            self._clients[who] = self._open.enter_context(RawClient.of(self.broker))
-        return self._clients[who]
 
     def configure(self, configs: Mapping[str, str]) -> None:
         resource = AlterConfigsResource(

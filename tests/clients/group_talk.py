@@ -7,7 +7,6 @@ in Kafka (members come from a hash table) is sorted.
 from __future__ import annotations
 
 import re
-from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -24,10 +23,11 @@ from millstream.protocol.messages.join_group import JoinGroupRequest, JoinGroupR
 from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataRequestTopic
 from millstream.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from millstream.records.reading import decode_records, each_batch
-from tests.support.raw import RawClient
+from tests.clients.talking import Conversation
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    from tests.support.raw import RawClient
     from tests.support.running import RunningBroker
 
 # Apache Kafka reads what consumers say of themselves, and stumbles over what it cannot read: the join never ends.
@@ -37,16 +37,12 @@ OFFSETS_TOPIC = "__consumer_offsets"
 MEMBER_ID = re.compile(r"[\w.]*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-class Talk:
-    """A conversation with one broker about one group; every speaker has a connection of its own."""
+class Talk(Conversation):
+    """A conversation about a classic group."""
 
     def __init__(self, broker: RunningBroker, group: str) -> None:
-        self.broker = broker
-        self.group = group
-        self.lines: list[str] = []
-        self._clients: dict[str, RawClient] = {}
+        super().__init__(broker, group)
         self._ids: dict[str, str] = {}
-        self._open = ExitStack()
 
     def __enter__(self) -> Self:
         def ready() -> bool:
@@ -61,13 +57,10 @@ class Talk:
         wait_until(ready, "a coordinator")
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._open.close()
-
-    def client(self, who: str) -> RawClient:
-        if who not in self._clients:
-            self._clients[who] = self._open.enter_context(RawClient.of(self.broker))
-        return self._clients[who]
+    def until_known(self) -> None:
+        """Until an administrator hears of the group; no part of the transcript."""
+        asked = DescribeGroupsRequest(groups=[self.group])
+        wait_until(lambda: self.client("setup").call(asked, 5).groups[0].group_state != "Dead", "the group")
 
     # --- saying
 

@@ -8,7 +8,6 @@ there are brokers. Ctrl-C stops all of them, one after the other.
 from __future__ import annotations
 
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from millstream.cli.declare import UsageError
 from millstream.cli.output import say
+from millstream.runtime.free_ports import free_ports
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -101,9 +101,9 @@ def prepare(brokers: int, data_dir: Path, port: int) -> list[NodeProcess]:
 
 
 def _write_properties(nodes: list[NodeProcess], port: int) -> None:
-    ports = list(range(port, port + len(nodes))) if port else _free_ports(len(nodes))
+    ports = list(range(port, port + len(nodes))) if port else free_ports(HOST, len(nodes))
     # The controllers' ports are nobody's business but theirs: a thousand above, or any that are free.
-    controllers = [each + 1_000 for each in ports] if port else _free_ports(len(nodes))
+    controllers = [each + 1_000 for each in ports] if port else free_ports(HOST, len(nodes))
     voters = ",".join(f"{node.id}@{HOST}:{at}" for node, at in zip(nodes, controllers, strict=True))
     for node, client_port, controller_port in zip(nodes, ports, controllers, strict=True):
         node.directory.mkdir(parents=True, exist_ok=True)
@@ -214,14 +214,3 @@ def _stop(nodes: list[NodeProcess]) -> None:
 
 def _last_words(node: NodeProcess) -> str:
     return node.log.read_text(errors="replace")[-1000:] if node.log.exists() else ""
-
-
-def _free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()

@@ -24,23 +24,29 @@ if TYPE_CHECKING:
     Function = Expression | Callable[..., Any]
 
 
-class KTable:
-    """A table that changes."""
+class _Table:
+    """What every table has: its place in the draft, and perhaps a store."""
 
-    is_global = False
+    is_global: bool
 
     def __init__(self, draft: Draft, flow: Flow) -> None:
         self.draft = draft
         self.flow = flow
 
     def __repr__(self) -> str:
-        return f"KTable({self.flow.node}, {self.flow.schema})"
+        return f"{type(self).__name__}({self.flow.node}, {self.flow.schema})"
 
     @property
     def store_name(self) -> str | None:
         """The name of the store that can be asked for values, if there is one."""
         store = self.draft.table_store(self.flow.node)
         return None if store is None else store.name
+
+
+class KTable(_Table):
+    """A table that changes."""
+
+    is_global = False
 
     def _then(self, node: AnyNode, **changes: Any) -> KTable:
         self.draft.add(node)
@@ -220,19 +226,7 @@ class KTable:
         return KTable(self.draft, flow)
 
 
-class GlobalKTable:
+class GlobalKTable(_Table):
     """A table of which every instance has all keys: it can be joined by anything, whatever its partitions."""
 
     is_global = True
-
-    def __init__(self, draft: Draft, flow: Flow) -> None:
-        self.draft = draft
-        self.flow = flow
-
-    def __repr__(self) -> str:
-        return f"GlobalKTable({self.flow.node}, {self.flow.schema})"
-
-    @property
-    def store_name(self) -> str | None:
-        store = self.draft.table_store(self.flow.node)
-        return None if store is None else store.name
