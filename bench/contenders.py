@@ -22,6 +22,8 @@ from millstream.protocol.messages.delete_topics import DeleteTopicsRequest, Dele
 from millstream.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from millstream.protocol.uuid import ZERO_UUID
 
+from bench.null_broker import STORES
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -30,8 +32,9 @@ if TYPE_CHECKING:
 
 HEAP = "1g"
 APACHE_KAFKA, MILLSTREAM = "apache-kafka", "millstream"
-# No contender: what the load generator does beside a broker that keeps nothing.
-CLIENT_LIMIT = "client-limit"
+# No contenders: what the load generator does beside a broker that keeps nothing, and beside one that does no more than
+# keep it.
+CLIENT_LIMIT, STORE_LIMIT = "client-limit", "store-limit"
 # The partitions are Kafka's defaults, which the tests' support makes smaller.
 COORDINATORS = {
     "offsets.topic.num.partitions": "50",
@@ -51,6 +54,14 @@ class NullBroker(MillstreamProcess):
         return [sys.executable, "-m", "bench.null_broker", *words]
 
 
+class StoringBroker(NullBroker):
+    """The same, with every batch checked and written."""
+
+    @property
+    def command(self) -> list[str]:
+        return [*super().command, STORES]
+
+
 def make(name: str, directory: Path, settings: Mapping[str, str] | None = None) -> RunningBroker:
     """A contender with an empty directory, not started."""
     settings = COORDINATORS | dict(settings or {})
@@ -58,6 +69,8 @@ def make(name: str, directory: Path, settings: Mapping[str, str] | None = None) 
         return MillstreamProcess(directory, settings=settings)
     if name == CLIENT_LIMIT:
         return NullBroker(directory, settings=settings)
+    if name == STORE_LIMIT:
+        return StoringBroker(directory, settings=settings)
     # Dynamic voters: then either contender can start on the other's directory.
     kafka = ApacheKafka(directory, voters="dynamic", heap=HEAP, jvm_options=PRODUCTION, properties=settings)
     kafka.format()

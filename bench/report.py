@@ -28,7 +28,17 @@ def _number(value: float | None) -> str:
 
 def print_verdicts(verdicts: Sequence[Verdict]) -> None:
     table = Table(title="Millstream beside Apache Kafka 4.3.1 (1 GB heap, G1): medians")
-    for heading in ("work", "figure", "Apache Kafka", "Millstream", "client's limit", "ratio", "bar", ""):
+    for heading in (
+        "work",
+        "figure",
+        "Apache Kafka",
+        "Millstream",
+        "keeps nothing",
+        "only stores",
+        "ratio",
+        "bar",
+        "",
+    ):
         table.add_column(heading, justify="left" if heading in ("work", "figure", "bar", "") else "right")
     for verdict in verdicts:
         ratio = "-" if verdict.ratio is None else f"{verdict.ratio:.2f}x"
@@ -39,6 +49,7 @@ def print_verdicts(verdicts: Sequence[Verdict]) -> None:
             _number(verdict.apache_kafka),
             _number(verdict.millstream),
             _number(verdict.client_limit) if verdict.bar.unit == "records/s" else "-",
+            _number(verdict.store_limit) if verdict.bar.unit == "records/s" else "-",
             ratio,
             verdict.bar.describe(),
             outcome,

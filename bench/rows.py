@@ -6,7 +6,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM
+from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM, STORE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +63,7 @@ class Verdict:
     apache_kafka: float | None
     millstream: float | None
     client_limit: float | None = None
+    store_limit: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -103,6 +104,7 @@ def judge(row: Row, rounds: Mapping[str, Sequence[Figures]]) -> list[Verdict]:
             median(APACHE_KAFKA, bar.figure),
             median(MILLSTREAM, bar.figure),
             median(CLIENT_LIMIT, bar.figure),
+            median(STORE_LIMIT, bar.figure),
         )
         for bar in row.bars
     ]

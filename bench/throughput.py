@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tests.support.running import cpu_seconds
 
 from bench import contenders, java_clients, raw_producer
-from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM
+from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM, STORE_LIMIT
 from bench.rows import Bar, Figures, Row
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 BATCHED = {"acks": "all", "batch.size": "65536", "linger.ms": "5"}
 LARGE = {"acks": "all", "batch.size": "262144", "linger.ms": "5"}
-ALL = (APACHE_KAFKA, MILLSTREAM, CLIENT_LIMIT)
+ALL = (APACHE_KAFKA, MILLSTREAM, CLIENT_LIMIT, STORE_LIMIT)
 # A raw socket outruns the disk. So much stays below the amount at which Linux makes a writer wait for it.
 RAW_BYTES = 1_500_000_000
 UNBATCHED = {"acks": "1", "batch.size": "0", "linger.ms": "0"}

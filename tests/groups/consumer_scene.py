@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.member import Client
 from millstream.groups.consumer.describing import decide_consumer_describe
+from millstream.groups.consumer.gathering import GATHERED_MS_MAX, LOOK_EVERY_MS
 from millstream.groups.consumer.heartbeat import decide_consumer_heartbeat
 from millstream.groups.machine import GroupMachine
 from millstream.metadata.image import MetadataImage, PartitionImage, TopicImage, Topics
@@ -24,7 +25,7 @@ from millstream.protocol.messages.data.consumer_protocol_subscription import (
     TopicPartition,
 )
 from millstream.protocol.uuid import Uuid
-from tests.groups.classic_scene import GROUP, Scene
+from tests.groups.classic_scene import GROUP, Pending, Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -64,12 +65,17 @@ def pairs(by_id: Mapping[Uuid, Iterable[int]]) -> Owned:
     )
 
 
+def _joining(topics: Iterable[str]) -> dict[str, Any]:
+    return {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": list(topics)}
+
+
 class ConsumerScene(Scene):
     def __init__(self, topics: Mapping[str, int] | None = None, **settings: str | int) -> None:
         self.topics = dict(topics or {"t": 3})
         self.image = image_of(self.topics, 1)
         self.unseen: frozenset[str] = frozenset()
-        super().__init__(**settings)
+        # Each heartbeat is answered at once; tests of the gathering say otherwise.
+        super().__init__(**{"group_coordinator_append_linger_ms": 0} | settings)
 
     def _empty_machine(self) -> GroupMachine:
         return GroupMachine(lambda: self.settings, lambda: self.image, lambda: Uuid(next(self._uuids).to_bytes(16)))
@@ -97,6 +103,23 @@ class ConsumerScene(Scene):
         owned: Iterable[tuple[str, int]] | None = None,
         **told: Any,
     ) -> ConsumerGroupHeartbeatResponse:
+        """A heartbeat and its answer; who is gathered with others is given the time for it."""
+        pending = self.begin_to_beat(member_id, epoch, version=version, owned=owned, **told)
+        if pending.answer is None:
+            self.pass_ms(GATHERED_MS_MAX + LOOK_EVERY_MS)
+        assert pending.answer is not None, "heartbeats never wait for long"
+        answer: ConsumerGroupHeartbeatResponse = pending.answer
+        return answer
+
+    def begin_to_beat(
+        self,
+        member_id: str,
+        epoch: int,
+        *,
+        version: int = 1,
+        owned: Iterable[tuple[str, int]] | None = None,
+        **told: Any,
+    ) -> Pending:
         request = ConsumerGroupHeartbeatRequest(
             group_id=GROUP,
             member_id=member_id,
@@ -106,21 +129,18 @@ class ConsumerScene(Scene):
         )
         # As on the wire: what a version does not have is not heard.
         request = decode(ConsumerGroupHeartbeatRequest, version, encode(request, version))
-        pending = self.submit(
+        return self.submit(
             "beat",
             member_id,
-            lambda _: self._decided(request, version),
+            lambda token: self._decided(request, version, token),
             lambda code: ConsumerGroupHeartbeatResponse(error_code=code, member_epoch=0, heartbeat_interval_ms=0),
         )
-        assert pending.answer is not None, "heartbeats never wait"
-        answer: ConsumerGroupHeartbeatResponse = pending.answer
-        return answer
 
-    def _decided(self, request: ConsumerGroupHeartbeatRequest, version: int) -> Any:
+    def _decided(self, request: ConsumerGroupHeartbeatRequest, version: int, token: int) -> Any:
         self.refusal = ""
         try:
             return decide_consumer_heartbeat(
-                self.machine, request, version, CLIENT, lambda topic: topic not in self.unseen, self.now_ms
+                self.machine, request, version, CLIENT, lambda topic: topic not in self.unseen, token, self.now_ms
             )
         except BrokerError as refusal:
             self.refusal = refusal.message
@@ -128,8 +148,10 @@ class ConsumerScene(Scene):
 
     def enter(self, member_id: str, *topics: str, **told: Any) -> ConsumerGroupHeartbeatResponse:
         """Join."""
-        fields: dict[str, Any] = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": list(topics)}
-        return self.beat(member_id, 0, owned=(), **fields | told)
+        return self.beat(member_id, 0, owned=(), **_joining(topics) | told)
+
+    def begin_to_enter(self, member_id: str, *topics: str, **told: Any) -> Pending:
+        return self.begin_to_beat(member_id, 0, owned=(), **_joining(topics) | told)
 
     def describe(self) -> Any:
         return decide_consumer_describe(self.machine, GROUP, self.now_ms).response

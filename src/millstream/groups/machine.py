@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.replay import apply_group_metadata
+from millstream.groups.consumer.gathering import decide_abandoned, is_gathering_timer
 from millstream.groups.consumer.patterns import TopicBirths
 from millstream.groups.consumer.replay import CONSUMER_RECORDS
 from millstream.groups.group import Group, SimpleGroup
@@ -33,6 +34,7 @@ from millstream.settings.declare import Scope
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
 
+    from millstream.groups.consumer.gathering import Gathering
     from millstream.groups.consumer.step import Lookup
     from millstream.groups.consumer.topic_hash import TopicHashes
     from millstream.metadata.image import MetadataImage, TopicImage
@@ -68,6 +70,8 @@ class GroupMachine:
         self.topic_hashes: TopicHashes = {}
         self.topic_births = TopicBirths()
         self.lookups: dict[str, Lookup] = {}
+        # Heartbeats that wait for their group's next target assignment.
+        self.gathering: dict[str, Gathering] = {}
         # Groups that the expiry of offsets has not looked at yet in its present round.
         self.expiry_queue: list[str] = []
         # Topics that are gone, whose offsets are still being removed.
@@ -150,5 +154,5 @@ class GroupMachine:
         # A timer may outlive its group, and a group that was converted is of another kind.
         if group is None or group.type_name != key[0]:
             self.lookups.pop(key[1], None)
-            return Decision()
+            return decide_abandoned(self, key[1]) if is_gathering_timer(key) else Decision()
         return group.on_timer(self, key, now_ms)

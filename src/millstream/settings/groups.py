@@ -36,8 +36,8 @@ GROUP_COORDINATOR_APPEND_LINGER_MS = Setting(
     INT,
     default=-1,
     at_least=-1,
-    implemented=False,
-    doc="How long the coordinator gathers records before it writes them; -1 as long as it is busy.",
+    doc="How long members of a consumer group that come together are gathered for one assignment; -1 as long as more "
+    "keep coming, 0 not at all.",
 )
 GROUP_COORDINATOR_CACHED_BUFFER_MAX_BYTES = Setting(
     "group.coordinator.cached.buffer.max.bytes",

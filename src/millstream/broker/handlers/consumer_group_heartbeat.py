@@ -45,9 +45,9 @@ def consumer_group_heartbeat(
     client = Client(ctx.client_id or "", f"/{ctx.connection.peer_host}")
     may_describe = partial(ctx.allows, Operation.DESCRIBE, ResourceType.TOPIC)
 
-    def decide(machine: GroupMachine, _token: Token, now_ms: int) -> Decision[ConsumerGroupHeartbeatResponse]:
+    def decide(machine: GroupMachine, token: Token, now_ms: int) -> Decision[ConsumerGroupHeartbeatResponse]:
         try:
-            return decide_consumer_heartbeat(machine, request, version, client, may_describe, now_ms)
+            return decide_consumer_heartbeat(machine, request, version, client, may_describe, token, now_ms)
         except BrokerError as refusal:
             # Said here and not by the coordinator, because this answer has room for the sentence.
             return Decision(response=_refuse(refusal.code, refusal.message))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.groups.consumer.config import ConsumerConfig
 from millstream.groups.consumer.patterns import PatternChange, update_patterns
 from millstream.groups.consumer.reconciling import reconcile
 from millstream.groups.consumer.records import assignment_record, member_record, member_tombstones, target_record
@@ -32,7 +31,7 @@ def enter(
 ) -> ConsumerMember:
     """The member is `updated` now: follow what that means for the group, its target assignment and the member."""
     subscription_changed = update_subscription(step, member, updated, may_describe)
-    target = update_target(step, updated, ConsumerConfig.of(step.machine, step.group.id).assignment_interval_ms)
+    target = update_target(step, updated)
     return place(step, updated, target, subscription_changed=subscription_changed, reported=reported)
 
 

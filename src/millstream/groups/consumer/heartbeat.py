@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from millstream.groups.classic.group import ClassicGroup
+from millstream.groups.consumer.answers import heartbeat_answer
 from millstream.groups.consumer.checks import (
     check_epoch,
     check_instance_is_known,
@@ -17,29 +18,28 @@ from millstream.groups.consumer.checks import (
     check_room,
 )
 from millstream.groups.consumer.config import ConsumerConfig
-from millstream.groups.consumer.entering import enter, replace_static_member
+from millstream.groups.consumer.entering import place, replace_static_member, update_subscription
+from millstream.groups.consumer.gathering import Waiting, must_wait, wait
 from millstream.groups.consumer.group import ConsumerGroup
 from millstream.groups.consumer.leaving import decide_leave
 from millstream.groups.consumer.member import JOIN_EPOCH, ConsumerMember
 from millstream.groups.consumer.step import Step
+from millstream.groups.consumer.targeting import update_target
 from millstream.groups.consumer.timer_keys import session_timer
 from millstream.groups.consumer.upgrade import upgrade
 from millstream.groups.consumer.validation import check_heartbeat
 from millstream.protocol.errors import GroupNotFound
-from millstream.protocol.messages.consumer_group_heartbeat import (
-    Assignment,
-    ConsumerGroupHeartbeatResponse,
-    TopicPartitions,
-)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.groups.classic.member import Client
-    from millstream.groups.consumer.partitions import Owned
     from millstream.groups.machine import GroupMachine
-    from millstream.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
-    from millstream.replicated import Decision
+    from millstream.protocol.messages.consumer_group_heartbeat import (
+        ConsumerGroupHeartbeatRequest,
+        ConsumerGroupHeartbeatResponse,
+    )
+    from millstream.replicated import Decision, Token
 
 
 def decide_consumer_heartbeat(
@@ -48,6 +48,7 @@ def decide_consumer_heartbeat(
     version: int,
     client: Client,
     may_describe: Callable[[str], bool],
+    token: Token,
     now_ms: int,
 ) -> Decision[ConsumerGroupHeartbeatResponse]:
     check_heartbeat(request, version, machine.settings)
@@ -57,15 +58,15 @@ def decide_consumer_heartbeat(
     check_room(machine, step.group, request.member_id)
     member = _member(step, request)
     updated = _updated(member, request, client)
-    placed = enter(step, member, updated, may_describe, request.topic_partitions)
-    config = ConsumerConfig.of(machine, step.group.id)
-    step.timers.append(session_timer(step.group.id, placed.id, config.session_timeout_ms))
-    answer = ConsumerGroupHeartbeatResponse(
-        member_id=placed.id, member_epoch=placed.epoch, heartbeat_interval_ms=config.heartbeat_interval_ms
-    )
-    if request.member_epoch == JOIN_EPOCH or _says_everything(request) or placed.assigned != member.assigned:
-        answer.assignment = _told(placed.assigned)
-    return step.decision(answer)
+    changed = update_subscription(step, member, updated, may_describe)
+    session_timeout_ms = ConsumerConfig.of(machine, step.group.id).session_timeout_ms
+    step.timers.append(session_timer(step.group.id, updated.id, session_timeout_ms))
+    tells_all = request.member_epoch == JOIN_EPOCH or _says_everything(request)
+    if must_wait(step, changed=changed):
+        return wait(step, Waiting(token, updated.id, tells_all, changed, request.topic_partitions))
+    target = update_target(step, updated)
+    placed = place(step, updated, target, subscription_changed=changed, reported=request.topic_partitions)
+    return step.decision(heartbeat_answer(step, placed, tell=tells_all or placed.assigned != member.assigned))
 
 
 # --- which group, which member
@@ -146,13 +147,4 @@ def _says_everything(request: ConsumerGroupHeartbeatRequest) -> bool:
         request.rebalance_timeout_ms != -1
         and (request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None)
         and request.topic_partitions is not None
-    )
-
-
-def _told(assigned: Owned) -> Assignment:
-    return Assignment(
-        topic_partitions=[
-            TopicPartitions(topic_id=topic_id, partitions=sorted(partitions))
-            for topic_id, partitions in assigned.items()
-        ]
     )

@@ -44,6 +44,8 @@ class Step:
         # The group's own until somebody changes them: then a copy (`change_subscriptions`).
         self.subscriptions = group.subscriptions
         self.lookup: Lookup | None = None
+        # What to take back of the soft state if the records can't be written.
+        self.undos: list[Callable[[], object]] = []
 
     def change_subscriptions(self) -> None:
         if self.subscriptions is self.group.subscriptions:
@@ -70,10 +72,12 @@ class Step:
         if self.lookup is not None:
             lookups[group_id] = self.lookup
             self.timers.append(patterns_timer(group_id))
-
-        def forget(_: ErrorCode) -> Decision[Any]:
             # Without its timer nobody would ever make the look-up, nor ask for another.
-            lookups.pop(group_id, None)
+            self.undos.append(lambda: lookups.pop(group_id, None))
+
+        def undo(_: ErrorCode) -> Decision[Any]:
+            for take_back in self.undos:
+                take_back()
             return Decision()
 
         return Decision(
@@ -81,5 +85,5 @@ class Step:
             response=response,
             replies=tuple(self.replies),
             timers=tuple(self.timers),
-            undo=forget if self.lookup is not None else None,
+            undo=undo if self.undos else None,
         )

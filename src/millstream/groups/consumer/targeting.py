@@ -10,24 +10,41 @@ from typing import TYPE_CHECKING
 
 from millstream.groups.assignors import ASSIGNORS
 from millstream.groups.assignors.spec import GroupSpec, MemberSpec
-from millstream.groups.consumer.config import assignor_names
+from millstream.groups.consumer.config import ConsumerConfig, assignor_names
 from millstream.groups.consumer.partitions import NO_PARTITIONS
 from millstream.groups.consumer.reconciling import Target
 from millstream.groups.consumer.records import target_epoch_record, target_record
 
 if TYPE_CHECKING:
-    from millstream.groups.consumer.group import ConsumerGroup
+    from millstream.groups.assignors.spec import Partitions
     from millstream.groups.consumer.member import ConsumerMember
     from millstream.groups.consumer.step import Step
     from millstream.metadata.image import MetadataImage
     from millstream.protocol.uuid import Uuid
 
 
-def update_target(step: Step, member: ConsumerMember, interval_ms: int) -> Target:
+def update_target(step: Step, member: ConsumerMember) -> Target:
     """What `member` shall have, by a new target assignment if one is due; its records are in the step then."""
     group = step.group
-    if group.target_epoch >= step.epoch or not _is_due(group, interval_ms, step.now_ms):
+    # While members gather, the target is theirs to make (gathering.py).
+    if group.id in step.machine.gathering or not is_target_due(step):
         return Target(group.target_epoch, group.target_of(member.id, member.instance_id))
+    return Target(step.epoch, assign(step, member).get(member.id, NO_PARTITIONS))
+
+
+def is_target_due(step: Step) -> bool:
+    """Whether the group's last target is of an older epoch, and not too young to be replaced."""
+    group = step.group
+    if group.target_epoch >= step.epoch:
+        return False
+    interval_ms = ConsumerConfig.of(step.machine, group.id).assignment_interval_ms
+    since_ms = group.target_timestamp_ms
+    return since_ms == 0 or interval_ms == 0 or step.now_ms >= since_ms + interval_ms
+
+
+def assign(step: Step, member: ConsumerMember) -> dict[str, Partitions]:
+    """A new target for all members, `member` as it is now among them."""
+    group = step.group
     name = step.subscriptions.favourite_assignor()
     if name not in ASSIGNORS:
         name = assignor_names(step.machine.settings)[0]
@@ -40,12 +57,7 @@ def update_target(step: Step, member: ConsumerMember, interval_ms: int) -> Targe
         if known is not target and known != target:
             step.records.append(target_record(group.id, member_id, target))
     step.records.append(target_epoch_record(group.id, step.epoch, step.now_ms))
-    return Target(step.epoch, assigned.get(member.id, NO_PARTITIONS))
-
-
-def _is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
-    since_ms = group.target_timestamp_ms
-    return since_ms == 0 or interval_ms == 0 or now_ms >= since_ms + interval_ms
+    return assigned
 
 
 def _spec(step: Step, member: ConsumerMember) -> GroupSpec:

@@ -33,6 +33,10 @@ def patterns_timer(group_id: str) -> Schedule:
     return Schedule((CONSUMER, group_id, "patterns"), 0)
 
 
+def gathering_timer(group_id: str, delay_ms: int) -> Schedule:
+    return Schedule((CONSUMER, group_id, "gathered"), delay_ms)
+
+
 def cancelled_timer(group_id: str, kind: str, member_id: str) -> Cancel:
     return Cancel((CONSUMER, group_id, kind, member_id))
 

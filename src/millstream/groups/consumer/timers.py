@@ -5,8 +5,9 @@
 (…, "join", member)       a classic member has not come back by JoinGroup after it was told to
 (…, "sync", member)       a classic member has not asked for its assignment
 (…, "patterns")           the topics behind the group's patterns are to be looked up
+(…, "gathered")           members that came together are to be assigned
 
-The member is removed in all cases but the last.
+The member is removed in all cases but the last two.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.groups.consumer.config import ConsumerConfig
+from millstream.groups.consumer.gathering import decide_gathered
 from millstream.groups.consumer.leaving import decide_removal
 from millstream.groups.consumer.member import MemberState
 from millstream.groups.consumer.patterns import decide_patterns
@@ -40,6 +42,8 @@ def on_timer(machine: GroupMachine, group: ConsumerGroup, key: tuple[Any, ...], 
     match key[2:]:
         case ("patterns",):
             return decide_patterns(machine, group, now_ms)
+        case ("gathered",):
+            return decide_gathered(machine, group, now_ms)
         case ("join", member_id):
             group.awaited_joins.pop(member_id, None)
             return decide_removal(machine, group, member_id, now_ms)
