@@ -9,6 +9,9 @@ import sys
 from _pytest.outcomes import OutcomeException
 
 from bench import (
+    cluster,
+    cluster_busy,
+    cluster_faults,
     columns,
     exactly_once,
     feature_costs,
@@ -20,14 +23,17 @@ from bench import (
     spark,
     spark_exactly_once,
     streams,
+    streams_nexmark,
+    streams_rivals,
+    streams_spark,
     throughput,
 )
-from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM
+from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM, STORE_LIMIT
 from bench.rows import Figures, Verdict, judge
 from bench.session import Session
 
-CONTENDERS = (APACHE_KAFKA, MILLSTREAM, CLIENT_LIMIT)
-# The last of `footprint` looks at what all others left behind.
+CONTENDERS = (APACHE_KAFKA, MILLSTREAM, CLIENT_LIMIT, STORE_LIMIT)
+# The last of `footprint` looks at what all others before left behind; three nodes are measured without them.
 ROWS = (
     *throughput.ROWS,
     *latency.ROWS,
@@ -38,7 +44,13 @@ ROWS = (
     *streams.ROWS,
     *spark.ROWS,
     *spark_exactly_once.ROWS,
+    *streams_spark.ROWS,
+    *streams_rivals.ROWS,
+    *streams_nexmark.ROWS,
     *footprint.ROWS,
+    *cluster.ROWS,
+    *cluster_faults.ROWS,
+    *cluster_busy.ROWS,
 )
 
 

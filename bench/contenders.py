@@ -16,13 +16,12 @@ from tests.support.millstream_process import MillstreamProcess
 from tests.support.raw import RawClient
 from tests.support.waiting import wait_until
 
+from bench.null_broker import STORES
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from millstream.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from millstream.protocol.uuid import ZERO_UUID
-
-from bench.null_broker import STORES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -7,7 +7,7 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from bench import contenders
 
@@ -23,6 +23,15 @@ _MEGABYTE = bytes(1 << 20)
 PAGES_TO_WARM = 2_000_000_000
 
 
+class Stoppable(Protocol):
+    """Anything that runs until the end of the benchmark."""
+
+    def stop(self) -> object: ...
+
+
+Kept = TypeVar("Kept", bound=Stoppable)
+
+
 class Session:
     """Starts a contender when a row first needs it and keeps it warm until the end."""
 
@@ -30,7 +39,7 @@ class Session:
         self.names = names
         self.quick = quick
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
-        self._running: dict[str, RunningBroker] = {}
+        self._running: dict[str, Stoppable] = {}
         self._prepared: dict[tuple[str, str], Path] = {}
 
     def amount(self, full: int, quick: int) -> int:
@@ -39,11 +48,19 @@ class Session:
 
     def broker(self, name: str) -> RunningBroker:
         """The contender that all rows share."""
-        if name not in self._running:
+
+        def started() -> RunningBroker:
             broker = self.fresh(name)
             broker.start()
-            self._running[name] = broker
-        return self._running[name]
+            return broker
+
+        return self.shared(name, started)
+
+    def shared(self, key: str, start: Callable[[], Kept]) -> Kept:
+        """Whatever rows share: started when it is first asked for, stopped at the end."""
+        if key not in self._running:
+            self._running[key] = start()
+        return cast("Kept", self._running[key])
 
     def fresh(self, name: str, settings: Mapping[str, str] | None = None) -> RunningBroker:
         """A contender of a row's own with an empty directory; the row starts and ends it."""
@@ -100,6 +117,6 @@ class Session:
         scratch.unlink()
 
     def close(self) -> None:
-        for broker in self._running.values():
-            broker.stop()
+        for each in self._running.values():
+            each.stop()
         shutil.rmtree(self._folder, ignore_errors=True)

@@ -11,6 +11,7 @@ from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
 from millstream import Broker
+from millstream.broker import membership
 from millstream.broker.storage_format import StorageLayout, format_storage
 from millstream.runtime.real import RealPorts
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
-HEARTBEAT_MS, SESSION_MS = 200, 3_000
+HEARTBEAT_MS, SESSION_MS, HUNG_MS = 200, 3_000, 6_000
 
 
 class Cluster:
@@ -69,12 +70,14 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    running = Cluster(tmp_path_factory.mktemp("roles"))
-    try:
-        running.start()
-        yield running
-    finally:
-        running.stop()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(membership, "HUNG_MS", HUNG_MS)
+        running = Cluster(tmp_path_factory.mktemp("roles"))
+        try:
+            running.start()
+            yield running
+        finally:
+            running.stop()
 
 
 def test_brokers_serve_what_a_controller_of_its_own_decides(cluster: Cluster) -> None:
@@ -97,8 +100,8 @@ def test_a_busy_loop_keeps_its_session_and_one_that_hangs_loses_it(cluster: Clus
     while time.monotonic() < deadline:
         assert not cluster.as_registered(2).fenced
         time.sleep(0.05)
-    # A loop that shows no life for a session's time has hung, and the thread falls silent as well.
-    cluster.hold_loop(2, 3 * SESSION_MS / 1000)
+    # A loop that shows no life for longer has hung, and the thread falls silent as well.
+    cluster.hold_loop(2, (HUNG_MS + 2 * SESSION_MS) / 1000)
     wait_until(lambda: cluster.as_registered(2).fenced, "the fencing of a hung broker", within_s=60)
     wait_until(lambda: not cluster.as_registered(2).fenced, "its return", within_s=60)
     assert cluster.as_registered(2).epoch == epoch

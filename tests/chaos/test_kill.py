@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from millstream.testing.checking import check
-from tests.chaos.workload import INPUT, OUTPUT, PARTITIONS, Workload, read_everything
+from tests.chaos.workload import INPUT, OUTPUT, PARTITIONS, Workload, judged
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from millstream.testing.history import History
     from tests.support.apache_kafka import ApacheKafka
     from tests.support.millstream_process import MillstreamProcess
 
@@ -44,26 +42,6 @@ def progress(workload: Workload, *, acked: int, copied: int) -> None:
     )
 
 
-def finish(workload: Workload, bootstrap: str) -> None:
-    """Stop everybody, read everything, and judge."""
-    workload.stop()
-    history = workload.history
-    history.final = {
-        **read_everything(bootstrap, INPUT, committed=True),
-        **read_everything(bootstrap, OUTPUT, committed=True),
-    }
-    anomalies = check(history)
-    assert not anomalies, "\n".join(map(str, anomalies[:20]))
-    copies = [value.partition(":")[2] for value in values_of(history, OUTPUT)]
-    assert len(copies) == len(set(copies)), "a record was copied twice"
-    assert set(copies) <= set(values_of(history, INPUT))
-
-
-def values_of(history: History, topic: str) -> list[str]:
-    assert history.final is not None
-    return [value for place, records in history.final.items() if place[0] == topic for _, value in records]
-
-
 def test_nothing_is_lost_doubled_or_torn_over_a_dozen_kills(own_broker: MillstreamProcess | ApacheKafka) -> None:
     create_topics(own_broker.bootstrap_servers)
     workload = Workload(own_broker.bootstrap_servers)
@@ -81,4 +59,4 @@ def test_nothing_is_lost_doubled_or_torn_over_a_dozen_kills(own_broker: Millstre
             own_broker.start()
             progress(workload, acked=100, copied=50)
     finally:
-        finish(workload, own_broker.bootstrap_servers)
+        judged(workload)

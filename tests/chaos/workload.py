@@ -2,56 +2,89 @@
 
 Writers send unique values with an idempotent producer; copiers move them to a second topic, exactly once (transactions,
 offsets in the same transaction, some aborted on purpose); readers consume the copies in a group. All are librdkafka's,
-each in a thread of its own, and go on through every restart.
+each in a thread of its own, and go on through every restart. `judged` reads everything in the end and says what cannot
+have happened.
 """
 
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
+import time
+import traceback
 import zlib
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
+from millstream.testing.checking import check
 from millstream.testing.history import Committed, History, Outcome, Polled, Sent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 INPUT, OUTPUT = "chaos-input", "chaos-output"
 PARTITIONS = 3
 # Errors after which the record surely was not written.
 REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+# A leader that is cut off from its followers waits so long before it says that it cannot acknowledge.
+PRODUCER_PATIENCE: Mapping[str, object] = {"request.timeout.ms": 5_000}
+CLASSIC: Mapping[str, object] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 500}
 
 
 class Workload:
     """All clients of one run."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        options: Mapping[str, object] | None = None,
+        readers: Mapping[str, Mapping[str, object]] | None = None,
+    ) -> None:
+        """`options` are for every client, `readers` what each of them has beside."""
         self.bootstrap = bootstrap
         self.history = History()
         self.acked = 0
+        self.acked_in: Counter[tuple[str, int]] = Counter()
         self.copied = 0
+        self.read: Counter[str] = Counter()
+        self._options = dict(options or {})
+        self._readers = dict(readers or {"r0": CLASSIC})
         self._lock = threading.Lock()
         self._stop = threading.Event()
         self._errors: list[BaseException] = []
         self._threads = [
-            threading.Thread(target=self._guarded, args=(self._write, "w0")),
-            threading.Thread(target=self._guarded, args=(self._copy, "c0")),
-            threading.Thread(target=self._guarded, args=(self._copy, "c1")),
-            threading.Thread(target=self._guarded, args=(self._read, "r0")),
+            threading.Thread(target=self._guarded, args=(work, name), name=name, daemon=True)
+            for work, name in [
+                (self._write, "w0"),
+                (self._copy, "c0"),
+                (self._copy, "c1"),
+                *((self._read, name) for name in self._readers),
+            ]
         ]
 
     def start(self) -> None:
         for thread in self._threads:
             thread.start()
 
+    def standing(self) -> str:
+        """What each client does at the moment, for whoever has to find out why nothing goes on."""
+        return "\n".join(f"{thread.name}: {_where(thread)}" for thread in self._threads)
+
+    def give_up(self) -> None:
+        """The run has failed: nobody waits for the clients any more."""
+        self._stop.set()
+
     def stop(self) -> None:
         self._stop.set()
+        deadline_s = time.monotonic() + 120
         for thread in self._threads:
-            thread.join(240)
-            assert not thread.is_alive(), f"{thread.name} hangs"
+            thread.join(max(deadline_s - time.monotonic(), 0.1))
+        hanging = [thread for thread in self._threads if thread.is_alive()]
+        assert not hanging, f"{[thread.name for thread in hanging]} hang:\n{self.standing()}"
         if self._errors:
             raise self._errors[0]
 
@@ -71,13 +104,18 @@ class Workload:
             "socket.connection.setup.timeout.ms": 5_000,
             "log_level": 0,
             "error_cb": lambda _: None,
+            **self._options,
             **more,
         }
 
     # --- writing
 
     def _write(self, name: str) -> None:
-        producer = Producer(self._config(**{"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 60_000}))
+        producer = Producer(
+            self._config(
+                **{"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 60_000, **PRODUCER_PATIENCE}
+            )
+        )
         number = 0
         while not self._stop.is_set():
             value = f"{name}-{number}"
@@ -95,6 +133,7 @@ class Workload:
             if error is None:
                 outcome, offset = Outcome.OK, message.offset()  # type: ignore[attr-defined]
                 self.acked += 1
+                self.acked_in[place] += 1
             else:
                 outcome = Outcome.FAILED if error.code() in REFUSED else Outcome.UNKNOWN
                 offset = None
@@ -121,13 +160,19 @@ class Workload:
                     "auto.offset.reset": "earliest",
                     "enable.auto.commit": False,
                     "isolation.level": "read_committed",
-                    "session.timeout.ms": 6_000,
-                    "heartbeat.interval.ms": 500,
+                    **CLASSIC,
                 }
             )
         )
         producer = Producer(
-            self._config(**{"transactional.id": f"copier-{name}", "transaction.timeout.ms": 30_000, "linger.ms": 1})
+            self._config(
+                **{
+                    "transactional.id": f"copier-{name}",
+                    "transaction.timeout.ms": 30_000,
+                    "linger.ms": 1,
+                    **PRODUCER_PATIENCE,
+                }
+            )
         )
         try:
             producer.init_transactions(60)
@@ -204,8 +249,7 @@ class Workload:
                     "group.id": f"readers-{name}",
                     "auto.offset.reset": "earliest",
                     "isolation.level": "read_committed",
-                    "session.timeout.ms": 6_000,
-                    "heartbeat.interval.ms": 500,
+                    **self._readers[name],
                 }
             )
         )
@@ -216,8 +260,35 @@ class Workload:
                 records = tuple(((m.topic(), m.partition()), m.offset(), m.value().decode()) for m in messages)
                 with self._lock:
                     self.history.polled.append(Polled(name, records, frozenset(fresh)))
+                self.read[name] += len(records)
                 fresh.clear()
         consumer.close()
+
+
+def _where(thread: threading.Thread) -> str:
+    frame = sys._current_frames().get(thread.ident or 0)
+    return "".join(traceback.format_stack(frame)) if frame is not None else "nowhere"
+
+
+def judged(workload: Workload) -> History:
+    """Stop everybody, read everything, and fail with whatever cannot have happened."""
+    workload.stop()
+    history = workload.history
+    history.final = {
+        **read_everything(workload.bootstrap, INPUT, committed=True),
+        **read_everything(workload.bootstrap, OUTPUT, committed=True),
+    }
+    anomalies = check(history)
+    assert not anomalies, f"{len(anomalies)} anomalies:\n" + "\n".join(map(str, anomalies[:20]))
+    copies = [value.partition(":")[2] for value in values_of(history, OUTPUT)]
+    assert len(copies) == len(set(copies)), "a record was copied twice"
+    assert set(copies) <= set(values_of(history, INPUT))
+    return history
+
+
+def values_of(history: History, topic: str) -> list[str]:
+    assert history.final is not None
+    return [value for place, records in history.final.items() if place[0] == topic for _, value in records]
 
 
 def read_everything(

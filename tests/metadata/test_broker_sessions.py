@@ -86,13 +86,38 @@ def test_a_broker_that_is_gone_is_not_waited_for():
     assert sessions.may_stop(fence(IMAGE, 3), 1)
 
 
-def test_a_broker_whose_connection_broke_is_soon_heard_of_again_or_gone():
-    sessions = BrokerSessions(TIMEOUT_MS, LOOK_MS, doubt_ms=2_500)
-    sessions.begin(IMAGE, 0)
+def test_a_doubtful_broker_is_soon_heard_of_or_gone():
+    sessions = begun()
     look_until(sessions, 2_000, heard=(1, 2, 3))
-    sessions.doubt(2, EPOCHS[2], 2_000)
+    sessions.doubt(2, EPOCHS[2], 2_000, 2_500)
     assert look_until(sessions, 4_000, heard=(1, 3), since_ms=2_000) == []
     assert look_until(sessions, 4_500, heard=(1, 3), since_ms=4_000) == [(2, EPOCHS[2])]
     sessions.heard(2, EPOCHS[2], 10, 4_500)
     assert look_until(sessions, 4_500 + TIMEOUT_MS - LOOK_MS, heard=(1, 3), since_ms=4_500) == []
-    sessions.doubt(2, EPOCHS[2] - 1, 5_000)  # of an earlier life
+    sessions.doubt(2, EPOCHS[2] - 1, 5_000, 2_500)  # of an earlier life
+    assert look_until(sessions, 4_500 + TIMEOUT_MS - LOOK_MS, heard=(1, 3), since_ms=4_500) == []
+
+
+def test_who_speaks_rarely_is_silent_for_longer_before_it_counts():
+    sessions = BrokerSessions(2_000, 100)
+    sessions.begin(IMAGE, 0)
+    for at_ms in range(100, 20_001, 100):
+        if at_ms % 2_000 == 0:
+            sessions.heard(2, EPOCHS[2], 10, at_ms)  # as a broker of Apache Kafka does
+        for broker_id in (1, 3):
+            sessions.heard(broker_id, EPOCHS[broker_id], 10, at_ms)
+        assert sessions.expired(IMAGE, at_ms) == [], at_ms
+    ends = {}
+    for at_ms in range(20_100, 30_001, 100):
+        for broker_id, _ in sessions.expired(IMAGE, at_ms):
+            ends.setdefault(broker_id, at_ms)
+    assert ends == {1: 22_000, 2: 26_000, 3: 22_000}
+
+
+def test_nobody_is_waited_for_longer_than_by_apache_kafka():
+    sessions = BrokerSessions(2_000, 100)
+    sessions.begin(IMAGE, 0)
+    sessions.heard(2, EPOCHS[2], 10, 0)
+    sessions.heard(2, EPOCHS[2], 10, 60_000)  # the controller itself stood still
+    assert sessions.is_alive(2, EPOCHS[2], 68_999)
+    assert not sessions.is_alive(2, EPOCHS[2], 69_000)

@@ -39,6 +39,16 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
             {},
         ),
         "kills": Part(f"tests/chaos, {kills} kills -9", (*PYTEST, "tests/chaos"), {"MILLSTREAM_KILLS": str(kills)}),
+        "cluster": Part(
+            f"tests/cluster_chaos: faults by the dice for {options.chaos:g} minutes, seed {options.seed}",
+            ("-m", "tests.cluster_chaos", "--minutes", f"{options.chaos:g}", "--seed", str(options.seed)),
+            {},
+        ),
+        "large": Part(
+            "300 brokers and 10,000 partitions, simulated",
+            ("-m", "tests.sim.large_cluster"),
+            {},
+        ),
         "crashes": Part(
             f"power failures at every step, {seeds} seeds", (*PYTEST, "tests/sim"), {"MILLSTREAM_SEEDS": str(seeds)}
         ),
@@ -62,11 +72,14 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long runs.")
-    names = ("properties", "fuzz", "kills", "crashes", "simulation", "spark", "guarantees")
+    names = ("properties", "fuzz", "kills", "cluster", "large", "crashes", "simulation", "spark", "guarantees")
     parser.add_argument("--only", action="append", choices=names, help="this part (repeatable)")
     parser.add_argument("--minutes", type=float, default=10, help="of fuzzing")
-    parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000, help="of fuzzing; a new one each time")
+    parser.add_argument(
+        "--seed", type=int, default=time.time_ns() % 1_000_000, help="of fuzzing and faults; a new one each time"
+    )
     parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--chaos", type=float, default=30, help="minutes of faults on a cluster of processes")
     parser.add_argument("--seeds", type=int, default=20, help="of each simulated crash")
     parser.add_argument("--simulate", type=float, default=120, help="minutes of simulation")
     parser.add_argument("tests", nargs="*", default=["tests"], help="where the properties are")

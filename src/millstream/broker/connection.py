@@ -25,7 +25,7 @@ from millstream.protocol.frame_reader import FrameReader
 from millstream.runtime.logs import Logger
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
 
     from millstream.broker.listeners import Listener
     from millstream.protocol.varint import Buffer
@@ -54,7 +54,7 @@ class Connection(asyncio.BufferedProtocol):
     __slots__ = (
         "_answers", "_closing", "_out", "_out_bytes", "_out_has_stretches", "_owned_bytes", "_paused", "_queued_bytes",
         "_reader", "_resting", "_sender", "_serving", "_task", "_writable", "broker", "last_heard_ms", "listener",
-        "local_address", "peer_host", "principal", "transport",
+        "local_address", "peer_host", "principal", "transport", "when_lost",
     )  # fmt: skip
 
     def __init__(self, listener: Listener) -> None:
@@ -64,6 +64,8 @@ class Connection(asyncio.BufferedProtocol):
         self.peer_host = ""
         self.local_address = ("", 0)
         self.last_heard_ms = 0
+        # Told once, when the connection is no more.
+        self.when_lost: Callable[[], None] | None = None
         self._reader = FrameReader(listener.scratch, listener.frame_bytes_max)
         self._answers: deque[_Answer] = deque()
         # Bytes of requests that wait for their answer, of answers that wait to be written, of the receive buffer.
@@ -106,6 +108,8 @@ class Connection(asyncio.BufferedProtocol):
                 answer.deferred.abandon()
         self._answers.clear()
         self._sender.abandon()
+        if self.when_lost is not None:
+            self.when_lost()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._reader.space()

@@ -188,6 +188,15 @@ class ControllerNode:
                 return endpoint.host, endpoint.port
         return self._driver.address_of(node_id)
 
+    @property
+    def last_leader_id(self) -> int:
+        """Who was the active controller last; to the listeners of a new one, the one before it."""
+        return self._driver.last_leader_id
+
+    def other_controllers(self) -> list[tuple[str, int]]:
+        """Where those are that lead the quorum, or may do so next."""
+        return self._driver.targets()
+
     def learn_address(self, node_id: int, host: str, port: int) -> None:
         self._driver.learn({node_id: (host, port)})
 

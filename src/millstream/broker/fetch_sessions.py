@@ -123,6 +123,7 @@ class Plan:
     """What one Fetch request shall be answered with."""
 
     wanted: list[Wanted]
+    """Everything that the client wants, except where the session's feed says what to read."""
     session: Session | None = None
     incremental: bool = False
     error: ErrorCode = ErrorCode.NONE
@@ -183,7 +184,9 @@ class FetchSessions:
             return Plan([])
         session.epoch = session.epoch + 1 if session.epoch < _LAST_EPOCH else 1
         self._touch(session, now_ms)
-        return Plan([known.wanted for known in session.partitions.values()], session, incremental=True)
+        # A feed knows better which of a thousand partitions to look at.
+        all_wanted = [] if session.feed is not None else [known.wanted for known in session.partitions.values()]
+        return Plan(all_wanted, session, incremental=True)
 
     def _create(self, request: FetchRequest, wanted: list[Wanted], *, by_topic_id: bool, now_ms: int) -> Session | None:
         privileged = max(request.replica_id, request.replica_state.replica_id) >= 0

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from millstream.broker.fetch_sessions import Key, Session, Wanted
     from millstream.broker.partition import Partition
     from millstream.broker.partitions import Partitions
@@ -67,15 +69,28 @@ class FollowerFeed:
 
     def told(self, wanted: Wanted, answer: PartitionData) -> None:
         """The follower is sent this; it may have everything by that."""
-        key = (wanted.topic, wanted.partition)
-        partition = self._watched.get(key)
-        if (
+        if self._has_everything(wanted, answer):
+            self._unsettled.pop((wanted.topic, wanted.partition), None)
+
+    def looked_at(self, answers: Iterable[tuple[Wanted, PartitionData]]) -> None:
+        """This was read and is not sent. What the follower knows of already is settled all the same, or whoever adds
+        to a session again and again would have all of it read again and again."""
+        for wanted, answer in answers:
+            key = (wanted.topic, wanted.partition)
+            mark = answer.high_watermark
+            # Where the follower's log is empty, its own high watermark cannot be lower.
+            knows_mark = mark in (wanted.log_start_offset, self._session.told_mark(key))
+            if knows_mark and self._has_everything(wanted, answer):
+                self._unsettled.pop(key, None)
+
+    def _has_everything(self, wanted: Wanted, answer: PartitionData) -> bool:
+        partition = self._watched.get((wanted.topic, wanted.partition))
+        return (
             partition is not None
             and answer.error_code == ErrorCode.NONE
             and not answer.records
             and wanted.fetch_offset == answer.high_watermark == partition.log.end_offset
-        ):
-            self._unsettled.pop(key, None)
+        )
 
     @property
     def has_newer_mark(self) -> bool:

@@ -10,8 +10,8 @@ controlled shutdown, since that one waits until everybody has; when another cont
 yet who lives.
 
 A busy event loop must not cost a broker its session. A thread (`Network.pulse`) repeats the last heartbeat while the
-loop is late, for as long as it may be only busy; a loop that stands still for longer has hung, the thread falls silent
-too, and the controller fences the broker.
+loop is late, for as long as it may be only busy, which may be longer than a session; a loop that stands still for
+longer has hung, the thread falls silent too, and the controller fences the broker.
 """
 
 from __future__ import annotations
@@ -53,6 +53,8 @@ RETRY_PAUSE_S = 0.1
 IMPATIENT_S = 0.02
 ASK_TIMEOUT_MS = 30_000
 PRODUCER_IDS_TIMEOUT_MS = 10_000
+# A loop that has not shown itself for so long is not busy: it has hung. Apache Kafka's session, which allows as much.
+HUNG_MS = 9_000
 # Every controller knows it, and a repeated heartbeat needs no more.
 PULSE_VERSION = 0
 # A stop does not wait for ever for a controller that is not there: the rest of the cluster may have stopped before.
@@ -194,16 +196,19 @@ class Membership:
             return
         self._answered_ms = node.ports.clock.monotonic_ms()
         self._heard(answer)
-        leader = node.controller.leader()
-        if not node.controller.is_active and leader is not None and not self._wants_stop:
-            self._repeat_while_busy(leader.host, leader.port)
+        if not self._wants_stop:
+            self._repeat_while_busy()
 
-    def _repeat_while_busy(self, host: str, port: int) -> None:
+    def _repeat_while_busy(self) -> None:
+        addresses = self._node.controller.other_controllers()
+        if not addresses:
+            return
         if self._pulse is None:
             settings = self._node.settings
             late_ms = settings[BROKER_HEARTBEAT_INTERVAL_MS] * 3 // 2
-            self._pulse = self._node.ports.network.pulse(late_ms, settings[BROKER_SESSION_TIMEOUT_MS])
-        self._pulse.beat(host, port, encode_request(self._request(), PULSE_VERSION, 0, self._node.peers.client_id))
+            hung_ms = max(settings[BROKER_SESSION_TIMEOUT_MS], HUNG_MS)
+            self._pulse = self._node.ports.network.pulse(late_ms, hung_ms)
+        self._pulse.beat(addresses, encode_request(self._request(), PULSE_VERSION, 0, self._node.peers.client_id))
 
     def _heard(self, answer: BrokerHeartbeatResponse) -> None:
         code = ErrorCode(answer.error_code)

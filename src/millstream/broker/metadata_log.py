@@ -44,6 +44,7 @@ from millstream.quorum.events import (
     SnapshotLoaded,
     Started,
     StepDown,
+    Stopping,
     Truncate,
     VotersChanged,
     Wake,
@@ -206,6 +207,10 @@ class MetadataLog:
         except StorageError as error:
             if not self.log.take_back_what_did_not_fit(begin, timestamp_ms):
                 self._fail(error)
+            elif len(self.quorum.voters) > 1:
+                # A controller that can write nothing would keep everybody else from deciding anything either.
+                _log.warning("the metadata log has no space: another controller shall take over", error=str(error))
+                self.step(Stopping())
             raise
         self._appended()
         return size

@@ -117,6 +117,7 @@ class Partitions:
                 changed[name] = None
             elif resource_type == BROKER_CONFIG and name in ("", str(self._node.node_id)):
                 self._node.follow_broker_settings(image)
+                self._node.replica_fetchers.settings_changed()
                 changed |= dict.fromkeys(self.by_name)
         for name in changed:
             hosted = self.by_name.get(name)

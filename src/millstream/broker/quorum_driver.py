@@ -159,6 +159,11 @@ class QuorumDriver:
             self._farewells = [task for task in self._farewells if not task.done()]
             self._following.turn()
 
+    @property
+    def last_leader_id(self) -> int:
+        """Who led last as far as is known; to a node that is just elected, the one before it."""
+        return self._noted_leader[1]
+
     def _note_leader(self, epoch: int, leader_id: int) -> None:
         if (epoch, leader_id) != self._noted_leader:
             self._noted_leader = (epoch, leader_id)

@@ -1,5 +1,8 @@
 """Followers: one fetcher for each leader that this broker follows, whose answers become changes of its logs.
 
+(`num.replica.fetchers` of them, each for its share of the partitions. They share one event loop, so that more than one
+helps where a connection is slow, and not where a processor is.)
+
 A fetcher asks its leader for all partitions at once, in a fetch session, and waits at the leader for more to come. What
 an answer calls for is the follower's rules' to say (replication/follower.py); batches are appended as they came, byte
 for byte. A partition that its leader refuses is left out for a while; a leader that cannot be reached is tried again,
@@ -17,6 +20,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
+from zlib import crc32
 
 from millstream.broker.peers import PeerUnreachable
 from millstream.broker.replica_fetch_session import Asked, ReplicaFetchSession
@@ -26,6 +30,7 @@ from millstream.protocol.messages.fetch import FetchRequest, ReplicaState
 from millstream.replication.follower import AskForOffsets, AwaitMetadata, TryAgainLater
 from millstream.runtime.logs import Logger
 from millstream.settings import (
+    NUM_REPLICA_FETCHERS,
     REPLICA_FETCH_BACKOFF_MS,
     REPLICA_FETCH_MAX_BYTES,
     REPLICA_FETCH_MIN_BYTES,
@@ -53,24 +58,36 @@ _BACKOFF_MIN_MS = 20
 
 
 class ReplicaFetchers:
-    """All fetchers of this broker, by the leader that they ask."""
+    """All fetchers of this broker, by the leader that they ask and their number."""
 
     def __init__(self, node: Node) -> None:
         self._node = node
-        self._fetchers: dict[int, _Fetcher] = {}
+        self._fetchers: dict[tuple[int, int], _Fetcher] = {}
         self._stopped = False
 
     def follow(self, partition: Partition) -> None:
         """Fetch the partition from the leader that it follows, in its epoch."""
         self.unfollow(partition)
         assert partition.follower is not None
-        leader_id = partition.follower.leader_id
-        fetcher = self._fetchers.get(leader_id)
+        place = self._place(partition, partition.follower)
+        fetcher = self._fetchers.get(place)
         if fetcher is None:
             if self._stopped:
                 return
-            fetcher = self._fetchers[leader_id] = _Fetcher(self._node, leader_id)
+            fetcher = self._fetchers[place] = _Fetcher(self._node, *place)
         fetcher.add(partition, partition.follower)
+
+    def _place(self, partition: Partition, follower: PartitionFollower) -> tuple[int, int]:
+        share = (crc32(partition.topic.encode()) + partition.index) % self._node.settings[NUM_REPLICA_FETCHERS]
+        return follower.leader_id, share
+
+    def settings_changed(self) -> None:
+        """There may be more fetchers now, or fewer."""
+        for partition in self._node.partitions:
+            if partition.follower is not None:
+                fetcher = self._fetchers.get(self._place(partition, partition.follower))
+                if fetcher is None or not fetcher.follows(partition):
+                    self.follow(partition)
 
     def unfollow(self, partition: Partition) -> None:
         for fetcher in self._fetchers.values():
@@ -79,8 +96,9 @@ class ReplicaFetchers:
     def brokers_changed(self, broker_ids: Iterable[int]) -> None:
         """Those brokers may have other addresses now, or be back: nothing is gained by waiting."""
         for broker_id in broker_ids:
-            if broker_id in self._fetchers:
-                self._fetchers[broker_id].try_now()
+            for (leader_id, _), fetcher in self._fetchers.items():
+                if leader_id == broker_id:
+                    fetcher.try_now()
 
     async def stop(self) -> None:
         self._stopped = True
@@ -112,9 +130,10 @@ class _Followed:
 class _Fetcher:
     """Asks one leader."""
 
-    def __init__(self, node: Node, leader_id: int) -> None:
+    def __init__(self, node: Node, leader_id: int, number: int) -> None:
         self._node = node
         self._leader_id = leader_id
+        self._purpose = f"{PURPOSE}-{number}"
         self._logs = ReplicaLogs(node)
         self._loop = asyncio.get_running_loop()
         self._followed: dict[Key, _Followed] = {}
@@ -144,6 +163,9 @@ class _Fetcher:
             if followed.retry is not None:
                 followed.retry.cancel()
             self._changed[key] = None
+
+    def follows(self, partition: Partition) -> bool:
+        return (partition.topic_id, partition.index) in self._followed
 
     def try_now(self) -> None:
         self._failures = 0
@@ -237,7 +259,7 @@ class _Fetcher:
         address = self._node.endpoint_of(self._leader_id)
         if address is None:
             raise PeerUnreachable(f"broker {self._leader_id} is not registered")
-        return self._node.peers.at(*address, PURPOSE)
+        return self._node.peers.at(*address, self._purpose)
 
     def _send(self) -> None:
         """Ask for what there is to follow, if there is anything."""

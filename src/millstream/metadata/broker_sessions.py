@@ -8,8 +8,8 @@ A controller whose own event loop stood still cannot tell who was silent: the he
 It looks at the sessions at a steady pace (`look_every_ms`); a look that comes late gives every session the time by
 which it is late.
 
-A broker whose connection broke may be dead: a process that is killed closes its connections at once. It has `doubt_ms`
-to be heard of again, which a living one is with its next heartbeat; no need to wait for the end of its session.
+How often a broker speaks is its own setting, and a broker of Apache Kafka does so every two seconds. One that speaks so
+rarely that a session has no room for three heartbeats is given the time of three (never more than Kafka's session).
 
 Besides, heartbeats tell how far each broker has replayed the metadata log. A broker in controlled shutdown may stop
 once all active ones know of its successors, i.e. have come to the offset at which its leaderships moved.
@@ -24,12 +24,20 @@ if TYPE_CHECKING:
     from millstream.metadata.image import MetadataImage
 
 NO_OFFSET = -1
+# A heartbeat may be lost, and another one late, before anybody is fenced for it.
+HEARTBEATS_PER_SESSION = 3
+# Apache Kafka's default.
+SESSION_OF_KAFKA_MS = 9_000
 
 
 @dataclass(slots=True)
 class _Session:
     epoch: int
     heard_ms: int
+    spoke_ms: int | None = None
+    """When the last heartbeat came, whatever was allowed for since."""
+    pace_ms: int = 0
+    """The longest time between two of the latest heartbeats."""
     offset: int = NO_OFFSET
     shutdown_offset: int = NO_OFFSET
 
@@ -37,10 +45,9 @@ class _Session:
 class BrokerSessions:
     """The sessions of all brokers that this controller, while active, has heard of."""
 
-    def __init__(self, timeout_ms: int, look_every_ms: int, doubt_ms: int | None = None) -> None:
+    def __init__(self, timeout_ms: int, look_every_ms: int) -> None:
         self.timeout_ms = timeout_ms
         self.look_every_ms = look_every_ms
-        self.doubt_ms = timeout_ms if doubt_ms is None else min(doubt_ms, timeout_ms)
         self._sessions: dict[int, _Session] = {}
         self._looked_ms: int | None = None
 
@@ -56,21 +63,28 @@ class BrokerSessions:
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
             session = self._sessions[broker_id] = _Session(epoch, now_ms)
+        if session.spoke_ms is not None:
+            session.pace_ms = max(now_ms - session.spoke_ms, session.pace_ms // 2)
+        session.spoke_ms = now_ms
         session.heard_ms = max(session.heard_ms, now_ms)
         session.offset = max(session.offset, offset)
+
+    def _is_over(self, session: _Session, now_ms: int) -> bool:
+        silent_ms = now_ms - session.heard_ms
+        if silent_ms < self.timeout_ms:
+            return False
+        return silent_ms >= min(HEARTBEATS_PER_SESSION * session.pace_ms, SESSION_OF_KAFKA_MS)
 
     def is_alive(self, broker_id: int, epoch: int, now_ms: int) -> bool:
         """Whether this very incarnation was heard of within a session's time."""
         session = self._sessions.get(broker_id)
-        return session is not None and session.epoch == epoch and now_ms - session.heard_ms < self.timeout_ms
+        return session is not None and session.epoch == epoch and not self._is_over(session, now_ms)
 
-    def doubt(self, broker_id: int, epoch: int, now_ms: int, within_ms: int | None = None) -> None:
-        """The connection that brought the broker's last heartbeat is gone, or something else speaks against it: it has
-        to be heard of within that time."""
+    def doubt(self, broker_id: int, epoch: int, now_ms: int, within_ms: int) -> None:
+        """Something speaks against the broker: it has to be heard of within that time."""
         session = self._sessions.get(broker_id)
         if session is not None and session.epoch == epoch:
-            within_ms = min(self.doubt_ms if within_ms is None else within_ms, self.timeout_ms)
-            session.heard_ms = min(session.heard_ms, now_ms - self.timeout_ms + within_ms)
+            session.heard_ms = min(session.heard_ms, now_ms - self.timeout_ms + min(within_ms, self.timeout_ms))
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
@@ -86,7 +100,7 @@ class BrokerSessions:
             if session is None or session.epoch != broker.epoch:
                 # Unfenced by a record that this controller only replayed: its time starts now.
                 self._sessions[broker.id] = _Session(broker.epoch, now_ms)
-            elif now_ms - session.heard_ms >= self.timeout_ms:
+            elif self._is_over(session, now_ms):
                 found.append((broker.id, broker.epoch))
         return found
 

@@ -123,7 +123,9 @@ class QuorumState:
         return self._wake_at(now_ms + half_ms + self._jitter_ms(half_ms))
 
     def _await_fetch(self, now_ms: int) -> Wake:
-        return self._wake_at(now_ms + self.timeouts.fetch_ms)
+        # Followers hear from the leader for the last time together. Who misses it together splits the votes.
+        jitter_ms = self._jitter_ms(max(1, self.timeouts.election_ms // 4))
+        return self._wake_at(now_ms + self.timeouts.fetch_ms + jitter_ms)
 
     def _wake_at(self, at_ms: int) -> Wake:
         self._deadline_ms = at_ms

@@ -123,7 +123,7 @@ class Pulse(Protocol):
     has shown no life for `hung_ms` has hung, and there is silence. Under a virtual clock no loop is ever late.
     """
 
-    def beat(self, host: str, port: int, frame: bytes) -> None:
+    def beat(self, addresses: Sequence[tuple[str, int]], frame: bytes) -> None:
         """The loop lives; this is what to send, and where to, should it be late. Answers are not looked at."""
 
     def close(self) -> None: ...

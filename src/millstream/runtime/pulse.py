@@ -2,8 +2,12 @@
 
 The loop sends its heartbeats itself and leaves a copy of each here. As long as the next one comes in time the thread
 only looks at a clock. While the loop is late (a large request, a long collection of garbage, a disk that stalls it) the
-thread repeats the copy on a connection of its own: the broker lives, it is only busy. A loop that has been silent for
+thread repeats the copy on connections of its own: the broker lives, it is only busy. A loop that has been silent for
 `hung_ms` will not come back; nothing is sent then, so that the cluster elects other leaders.
+
+Every controller is told, not only the one that was active when the loop was last seen: another may have taken over
+since, and those that are not active take no notice. Answers are not waited for. A controller that is stopped itself
+must not keep this thread from telling the others.
 """
 
 from __future__ import annotations
@@ -11,16 +15,21 @@ from __future__ import annotations
 import socket
 import threading
 import time
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-# A peer that does not take or answer a few bytes within this time has troubles of its own.
-_SOCKET_TIMEOUT_S = 1.0
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    Address = tuple[str, int]
+
+# A machine that does not answer a dial within this time has troubles of its own.
+_DIAL_TIMEOUT_S = 0.3
+_ANSWER_BYTES = 65_536
 
 
 class _Message(NamedTuple):
     at_s: float
-    host: str
-    port: int
+    addresses: tuple[Address, ...]
     frame: bytes
 
 
@@ -33,8 +42,7 @@ class RealPulse:
         self._message: _Message | None = None
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._socket: socket.socket | None = None
-        self._dialled: tuple[str, int] | None = None
+        self._connections: dict[Address, socket.socket] = {}
         self.sent = 0
         self.failed = 0
 
@@ -43,8 +51,8 @@ class RealPulse:
         """Whether the loop is taken for hung."""
         return self._message is not None and time.monotonic() - self._message.at_s >= self._hung_s
 
-    def beat(self, host: str, port: int, frame: bytes) -> None:
-        self._message = _Message(time.monotonic(), host, port, frame)
+    def beat(self, addresses: Sequence[Address], frame: bytes) -> None:
+        self._message = _Message(time.monotonic(), tuple(addresses), frame)
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="millstream-pulse", daemon=True)
             self._thread.start()
@@ -57,39 +65,34 @@ class RealPulse:
         while not self._closing.wait(self._late_s / 2):
             message = self._message
             if message is not None and self._late_s < time.monotonic() - message.at_s < self._hung_s:
-                self._send(message)
-        self._hang_up()
+                for address in message.addresses:
+                    self._send(address, message.frame)
+        for address in list(self._connections):
+            self._hang_up(address)
 
-    def _send(self, message: _Message) -> None:
+    def _send(self, address: Address, frame: bytes) -> None:
         try:
-            connection = self._connected(message.host, message.port)
-            connection.sendall(message.frame)
-            length = int.from_bytes(_read(connection, 4), "big")
-            _read(connection, length)
+            self._connected(address).sendall(frame)
             self.sent += 1
         except OSError:
             # The next turn dials again; whether the controller hears it in time is not ours to say.
             self.failed += 1
-            self._hang_up()
+            self._hang_up(address)
 
-    def _connected(self, host: str, port: int) -> socket.socket:
-        if self._socket is None or self._dialled != (host, port):
-            self._hang_up()
-            self._socket = socket.create_connection((host, port), timeout=_SOCKET_TIMEOUT_S)
-            self._dialled = (host, port)
-        return self._socket
+    def _connected(self, address: Address) -> socket.socket:
+        """A connection from which the answers to earlier messages have been taken."""
+        known = self._connections.get(address)
+        if known is not None:
+            try:
+                if known.recv(_ANSWER_BYTES, socket.MSG_DONTWAIT):
+                    return known
+            except BlockingIOError:
+                return known
+            self._hang_up(address)
+        dialled = self._connections[address] = socket.create_connection(address, timeout=_DIAL_TIMEOUT_S)
+        return dialled
 
-    def _hang_up(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
-
-
-def _read(connection: socket.socket, length: int) -> bytes:
-    received = b""
-    while len(received) < length:
-        piece = connection.recv(min(length - len(received), 65_536))
-        if not piece:
-            raise ConnectionError("the peer hung up")
-        received += piece
-    return received
+    def _hang_up(self, address: Address) -> None:
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.close()

@@ -241,15 +241,17 @@ INTERNAL_METADATA_DELETE_DELAY_MILLIS = Setting(
 BROKER_HEARTBEAT_INTERVAL_MS = Setting(
     "broker.heartbeat.interval.ms",
     INT,
-    default=2_000,
+    default=300,
     simulate=(500, 1_500),
+    differs="Kafka's 2 s belong to its longer session.",
     doc="How often a broker tells the controller that it lives.",
 )
 BROKER_SESSION_TIMEOUT_MS = Setting(
     "broker.session.timeout.ms",
     INT,
-    default=9_000,
-    simulate=(3_000, 9_000),
+    default=1_500,
+    simulate=(1_500, 9_000),
+    differs="Kafka waits 9 s. Here a thread speaks for a broker that is busy, so that silence means more (ADR 15).",
     doc="A broker that was silent for so long is fenced.",
 )
 INITIAL_BROKER_REGISTRATION_TIMEOUT_MS = Setting(

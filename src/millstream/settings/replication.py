@@ -64,8 +64,7 @@ NUM_REPLICA_FETCHERS = Setting(
     live=Live.CLUSTER_WIDE,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
-    doc="Fetchers per leader.",
+    doc="Fetchers per leader; each takes a share of the partitions.",
 )
 REPLICA_FETCH_BACKOFF_MS = Setting(
     "replica.fetch.backoff.ms",

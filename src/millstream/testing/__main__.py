@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 
+from millstream.testing.layouts import LAYOUTS
 from millstream.testing.simulation import WORK, Plan, Report, simulate
 
 LAST_EVENTS_SHOWN = 60
@@ -14,6 +15,8 @@ LAST_EVENTS_SHOWN = 60
 def command(plan: Plan) -> str:
     """What replays a plan."""
     parts = [f"python -m millstream.testing --seed {plan.seed} --nodes {plan.nodes} --seconds {plan.seconds:g}"]
+    if plan.layout is not None:
+        parts.append(f"--layout {plan.layout}")
     if plan.faults is not None:
         parts.append(f"--faults {','.join(plan.faults) or 'none'}")
     if tuple(plan.work) != WORK:
@@ -40,7 +43,8 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="this seed; without it, new ones")
     parser.add_argument("--seeds", type=int, default=1, help="how many, one after the other")
     parser.add_argument("--minutes", type=float, default=None, help="of real time, instead of a number of seeds")
-    parser.add_argument("--nodes", type=int, default=3)
+    parser.add_argument("--nodes", type=int, default=3, help="brokers")
+    parser.add_argument("--layout", choices=list(LAYOUTS), default=None, help="who does what; drawn if not given")
     parser.add_argument("--seconds", type=float, default=60, help="of virtual time with faults")
     parser.add_argument("--faults", default=None, help="names with commas between them; none for no faults")
     parser.add_argument("--work", default=",".join(WORK), help="what clients do")
@@ -59,6 +63,7 @@ def plan_of(options: argparse.Namespace, done: int = 0) -> Plan:
         faults=_names(options.faults),
         work=tuple(options.work.split(",")),
         settings=dict(each.split("=", 1) for each in options.set),
+        layout=options.layout,
         aloud=options.aloud,
     )
 

@@ -8,12 +8,15 @@ from millstream.client.admin.topics import NewTopic, create_topics, delete_topic
 from millstream.client.client import CONTROLLER
 from millstream.client.errors import ClientError, Refusal
 from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from millstream.protocol.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     ReassignablePartition,
     ReassignableTopic,
 )
 from millstream.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
+from millstream.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from millstream.testing.cluster import CONTROLLER_PORT
 from millstream.testing.workers import Worker
 
 if TYPE_CHECKING:
@@ -35,15 +38,19 @@ class Administrator(Worker):
         self.topics: dict[str, bool | None] = {}
         """By name: whether it must exist; None where nobody knows."""
         self.moves = 0
+        self._voter_out: int | None = None
 
     async def step(self) -> None:
-        await self.random.choice((self._create, self._delete, self._reassign, self._elect))()
+        kinds = [self._create, self._delete, self._reassign, self._elect]
+        if self.cluster.layout.is_dynamic:
+            kinds.append(self._change_voters)
+        await self.random.choice(kinds)()
 
     async def _create(self) -> None:
         self._number += 1
         name = f"{self.name}.{self._number}"
         self.topics[name] = None
-        replicas = min(3, len(self.cluster.nodes))
+        replicas = min(3, len(self.cluster.brokers))
         outcome = (await create_topics(self.client, [NewTopic(name, self.random.randint(1, 3), replicas)]))[name]
         if not isinstance(outcome, Refusal):
             self.topics[name] = True
@@ -59,12 +66,12 @@ class Administrator(Worker):
 
     async def _reassign(self) -> None:
         topic, partition = self.random.choice(self._places)
-        count = min(3, len(self.cluster.nodes))
-        if len(self.cluster.nodes) <= count:
+        count = min(3, len(self.cluster.brokers))
+        if len(self.cluster.brokers) <= count:
             # Nowhere to move to: another order makes another preferred leader.
-            replicas = self.random.sample(list(self.cluster.nodes), count)
+            replicas = self.random.sample(list(self.cluster.brokers), count)
         else:
-            replicas = self.random.sample(list(self.cluster.nodes), self.random.randint(min(2, count), count))
+            replicas = self.random.sample(list(self.cluster.brokers), self.random.randint(min(2, count), count))
         request = AlterPartitionReassignmentsRequest(
             timeout_ms=ADMIN_TIMEOUT_MS,
             topics=[
@@ -85,6 +92,29 @@ class Administrator(Worker):
             timeout_ms=ADMIN_TIMEOUT_MS,
         )
         await self.client.call(request, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
+
+    async def _change_voters(self) -> None:
+        """One voter at a time is out, and then in again; which one, nobody is sure of while answers get lost."""
+        if self._voter_out is None:
+            number = self._voter_out = self.random.choice(self.cluster.layout.controllers)
+            removing = RemoveRaftVoterRequest(
+                cluster_id=self.cluster.cluster_id,
+                voter_id=number,
+                voter_directory_id=self.cluster.directory_of(number),
+            )
+            await self.client.call(removing, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
+            return
+        number = self._voter_out
+        adding = AddRaftVoterRequest(
+            cluster_id=self.cluster.cluster_id,
+            timeout_ms=ADMIN_TIMEOUT_MS,
+            voter_id=number,
+            voter_directory_id=self.cluster.directory_of(number),
+            listeners=[Listener(name="CONTROLLER", host=f"node-{number}", port=CONTROLLER_PORT)],
+        )
+        answer = await self.client.call(adding, node=CONTROLLER, timeout_ms=2 * ADMIN_TIMEOUT_MS)
+        if answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER):
+            self._voter_out = None
 
     async def finish(self) -> None:
         """No move may be left half done: who moved back and forth wants it to end somewhere."""

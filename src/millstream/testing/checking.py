@@ -6,6 +6,7 @@ that only go forward). `check(history)` returns all of them; a correct broker gi
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from enum import Enum
@@ -139,11 +140,12 @@ def _reads_of_bad_writes(known: _Known) -> Iterator[Anomaly]:
 
 def _lost_and_unseen(known: _Known) -> Iterator[Anomaly]:
     final = known.history.final
+    standing = {place: {value for _, value in records} for place, records in (final or {}).items()}
     for sent in known.history.sent:
         if known.ended(sent) is not Outcome.OK or sent.place[0] in known.history.compacted:
             continue
         if sent.value in known.read[sent.place]:
-            if final is not None and sent.value not in {value for _, value in final.get(sent.place, ())}:
+            if final is not None and sent.value not in standing.get(sent.place, ()):
                 yield Anomaly(Kind.LOST, f"{sent.value} of {sent.place} was read once, and is gone")
         elif sent.offset is not None and sent.offset < known.highest_read.get(sent.place, -1):
             yield Anomaly(Kind.LOST, f"{sent.value} at {sent.offset} of {sent.place}")
@@ -166,7 +168,7 @@ def _readers_positions(known: _Known) -> Iterator[Anomaly]:
             if last is not None and offset <= last:
                 yield Anomaly(Kind.WENT_BACK, f"{poll.reader} read {offset} of {place} after {last}")
             elif last is not None and place[0] not in known.history.compacted:
-                passed = [between for between in visible[place] if last < between < offset]
+                passed = visible[place][bisect_right(visible[place], last) : bisect_left(visible[place], offset)]
                 if passed:
                     text = f"{poll.reader} went from {last} to {offset} of {place} past {passed[:5]}"
                     yield Anomaly(Kind.SKIPPED, text)
@@ -246,6 +248,7 @@ def _compaction(known: _Known) -> Iterator[Anomaly]:
     final = known.history.final
     if final is None:
         return
+    standing = {place: {value for _, value in records} for place, records in final.items()}
     newest: dict[tuple[Place, str], Sent] = {}
     for sent in known.history.sent:
         if sent.place[0] not in known.history.compacted or sent.key is None or known.ended(sent) is not Outcome.OK:
@@ -254,5 +257,5 @@ def _compaction(known: _Known) -> Iterator[Anomaly]:
         if other is None or (other.offset or 0) < (sent.offset or 0):
             newest[sent.place, sent.key] = sent
     for (place, key), sent in newest.items():
-        if sent.value not in {value for _, value in final.get(place, ())}:
+        if sent.value not in standing.get(place, ()):
             yield Anomaly(Kind.NEWEST_VALUE_LOST, f"{sent.value} of key {key} in {place}")

@@ -25,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 from millstream.broker.storage_format import format_storage
 from millstream.client.client import Client
 from millstream.protocol.uuid import Uuid
+from millstream.quorum.voters import Voter, VoterEndpoint, VoterSet
 from millstream.testing.disk import LossyDisk, PowerLost
+from millstream.testing.layouts import combined
 from millstream.testing.logs import logs_go_to
 from millstream.testing.loop import VirtualLoop
 from millstream.testing.network import SimulatedNetwork
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
     from millstream.broker.node import Node
     from millstream.broker.storage_format import StorageLayout
+    from millstream.testing.layouts import Layout
     from millstream.testing.loop import Process
 
 CLIENT_PORT = 9092
@@ -56,9 +59,17 @@ class SimulatedCluster:
     """See the module's docstring."""
 
     def __init__(
-        self, seed: int, *, nodes: int = 3, settings: Mapping[str, str] | None = None, aloud: bool = False
+        self,
+        seed: int,
+        *,
+        nodes: int = 3,
+        settings: Mapping[str, str] | None = None,
+        layout: Layout | None = None,
+        aloud: bool = False,
     ) -> None:
+        """`layout` says who does what, where `nodes` that are both brokers and controllers are not what is wanted."""
         self.seed = seed
+        self.layout = layout or combined(nodes)
         self.loop = VirtualLoop()
         self.loop.set_exception_handler(self._unhandled)
         self.trace = Trace(self.loop, aloud=aloud)
@@ -68,20 +79,28 @@ class SimulatedCluster:
         """Called after every turn of the loop for each node that has run in it."""
         self.violations: list[Violation] = []
         self.client_hosts: list[str] = []
-        voters = ",".join(f"{number}@node-{number}:{CONTROLLER_PORT}" for number in range(1, nodes + 1))
+        voters = ",".join(f"{number}@node-{number}:{CONTROLLER_PORT}" for number in self.layout.controllers)
         self.nodes = {
             number: SimulatedNode(self, number, self._settings_of(number, voters, settings or {}))
-            for number in range(1, nodes + 1)
+            for number in self.layout.machines
         }
 
     def _settings_of(self, number: int, voters: str, settings: Mapping[str, str]) -> dict[str, str]:
-        host = f"node-{number}"
+        host, roles = f"node-{number}", self.layout.roles_of(number)
+        listeners = {
+            "broker": f"PLAINTEXT://{host}:{CLIENT_PORT}",
+            "controller": f"CONTROLLER://{host}:{CONTROLLER_PORT}",
+        }
+        quorum = {"controller.quorum.voters": voters}
+        if self.layout.is_dynamic:
+            known = ",".join(f"node-{each}:{CONTROLLER_PORT}" for each in self.layout.controllers)
+            quorum = {"controller.quorum.bootstrap.servers": known}
         return {
-            "process.roles": "broker,controller",
+            "process.roles": roles,
             "node.id": str(number),
-            "controller.quorum.voters": voters,
+            **quorum,
             "controller.listener.names": "CONTROLLER",
-            "listeners": f"PLAINTEXT://{host}:{CLIENT_PORT},CONTROLLER://{host}:{CONTROLLER_PORT}",
+            "listeners": ",".join(listeners[role] for role in roles.split(",")),
             **settings,
         }
 
@@ -135,8 +154,12 @@ class SimulatedCluster:
         return [node.host for node in self.nodes.values()]
 
     @property
+    def brokers(self) -> dict[int, SimulatedNode]:
+        return {number: self.nodes[number] for number in self.layout.brokers}
+
+    @property
     def bootstrap_servers(self) -> str:
-        return ",".join(f"{host}:{CLIENT_PORT}" for host in self.hosts)
+        return ",".join(f"{node.host}:{CLIENT_PORT}" for node in self.brokers.values())
 
     def client(self, name: str = "", options: Mapping[str, str] | None = None) -> Client:
         """A client on a machine of its own, `client-1` and so on unless it is named."""
@@ -147,8 +170,30 @@ class SimulatedCluster:
         return Client(given, ports=ports)
 
     def format(self, node: SimulatedNode, layout: StorageLayout) -> None:
-        """Make a machine's empty disk a part of this cluster."""
-        format_storage(node.ports, layout, cluster_id=self.cluster_id, node_id=node.id, controller_endpoint=None)
+        """Make a machine's empty disk a part of this cluster. A voter that has lost its disk is another voter."""
+        is_first = self.layout.is_dynamic and node.disks == 1
+        format_storage(
+            node.ports,
+            layout,
+            cluster_id=self.cluster_id,
+            node_id=node.id,
+            controller_endpoint=None,
+            initial_voters=self._first_voters() if is_first else None,
+        )
+
+    def _first_voters(self) -> VoterSet:
+        return VoterSet(
+            tuple(
+                Voter(
+                    number, self.directory_of(number), (VoterEndpoint("CONTROLLER", f"node-{number}", CONTROLLER_PORT),)
+                )
+                for number in self.layout.controllers
+            )
+        )
+
+    def directory_of(self, number: int) -> Uuid:
+        """What the first disk of a dynamic quorum's voter is called."""
+        return Uuid(b"\x40" + self.random_for(f"directory {number}").randbytes(15))
 
     # --- watching
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.testing.connection import KERNEL, SimulatedTransport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from random import Random
     from ssl import SSLContext
 
@@ -243,7 +243,7 @@ class HostNetwork:
 class NoPulse:
     """Has nothing to do."""
 
-    def beat(self, host: str, port: int, frame: bytes) -> None:
+    def beat(self, addresses: Sequence[tuple[str, int]], frame: bytes) -> None:
         """The loop sends its heartbeats itself."""
 
     def close(self) -> None:

@@ -19,9 +19,11 @@ from millstream.client.errors import ClientError, Refusal
 from millstream.testing.administrators import Administrator, existing_topics
 from millstream.testing.checking import check
 from millstream.testing.cluster import SimulatedCluster, dice
+from millstream.testing.consumer_members import ConsumerMember
 from millstream.testing.drawing import draw_broker_settings, draw_topic_settings
 from millstream.testing.faults import Nemesis
 from millstream.testing.history import History
+from millstream.testing.layouts import LAYOUTS, draw_layout
 from millstream.testing.quorum_invariants import QuorumInvariants
 from millstream.testing.readers import GroupWorker, Reader, read_once
 from millstream.testing.replica_invariants import ReplicaInvariants
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from millstream.testing.workers import Worker
 
 TOPICS = {"orders": 3, "payments": 2}
-WORK = ("write", "read", "transact", "group", "administrate")
+WORK = ("write", "read", "transact", "group", "consumer-group", "administrate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class Plan:
     """Names of faults.Nemesis.kinds; None for all."""
     work: Collection[str] = WORK
     settings: dict[str, str] = field(default_factory=dict)
+    layout: str | None = None
+    """One of layouts.LAYOUTS, with so many brokers as `nodes` says; None leaves it to the seed."""
     aloud: bool = False
 
 
@@ -72,12 +76,13 @@ class Report:
     controller_elections: int = 0
     images_compared: int = 0
     faults: dict[str, int] = field(default_factory=dict)
+    layout: str = ""
     last_events: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         faults = ", ".join(f"{name} {count}" for name, count in self.faults.items()) or "none"
         return (
-            f"seed {self.plan.seed}: {self.events} events in {self.virtual_s:.0f} s of virtual time, "
+            f"seed {self.plan.seed} ({self.layout}): {self.events} events in {self.virtual_s:.0f} s of virtual time, "
             f"{self.acknowledged} of {self.sent} writes acknowledged, {self.read} records read, "
             f"{self.committed_transactions} transactions, {self.elections} elections, "
             f"{self.controller_elections} of controllers, {self.images_compared} images compared, faults: {faults}; "
@@ -99,9 +104,14 @@ class _Simulation:
         draw = dice(plan.seed, "settings")
         drawn = draw_broker_settings(draw)
         self.topic_settings = {topic: draw_topic_settings(draw) for topic in TOPICS}
+        layout = (
+            draw_layout(dice(plan.seed, "layout"), plan.nodes)
+            if plan.layout is None
+            else LAYOUTS[plan.layout](plan.nodes)
+        )
         self.cluster = SimulatedCluster(
             plan.seed,
-            nodes=plan.nodes,
+            layout=layout,
             settings={**base_settings(plan.nodes), **drawn, **plan.settings},
             aloud=plan.aloud,
         )
@@ -119,7 +129,7 @@ class _Simulation:
         self.workers: list[Worker] = []
 
     def run(self) -> Report:
-        report = Report(self.plan)
+        report = Report(self.plan, layout=self.cluster.layout.name)
         try:
             self.cluster.run(self._scenario)
         except Exception as error:  # noqa: BLE001  # whatever it is, its seed is worth keeping
@@ -196,6 +206,11 @@ class _Simulation:
                 GroupWorker(cluster, f"member-{number}", history, group="group", topics=list(TOPICS))
                 for number in range(2)
             ]
+        if "consumer-group" in work:
+            self.workers += [
+                ConsumerMember(cluster, f"consumer-{number}", history, group="consumer-group", topics=list(TOPICS))
+                for number in range(2)
+            ]
         if "administrate" in work:
             self.workers.append(Administrator(cluster, "admin", history, places))
 
@@ -223,7 +238,7 @@ class _Simulation:
         image = self.image()
         if image is None:
             return "nobody has an image"
-        for number in self.cluster.nodes:
+        for number in self.cluster.brokers:
             broker = image.brokers.get(number)
             if broker is None or broker.fenced:
                 return f"broker {number} is fenced"

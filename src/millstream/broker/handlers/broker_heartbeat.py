@@ -16,13 +16,13 @@ async def broker_heartbeat(request: BrokerHeartbeatRequest, ctx: Context) -> Bro
     if not _CLUSTER_ACTION.granted(ctx.allows):
         return _refused(_CLUSTER_ACTION.refusal)
     node = ctx.broker
+    node.watch.heard_from(request.broker_id, request.broker_epoch, ctx.connection)
     try:
-        answer = await node.controller.submit(
+        answer: BrokerHeartbeatResponse = await node.controller.submit(
             lambda image, _: decide_heartbeat(image, request, node.watch.sessions, node.ports.clock.monotonic_ms())
         )
     except BrokerError as refusal:
         return _refused(refusal.code)
-    node.watch.heard_from(request.broker_id, request.broker_epoch, ctx.connection)
     return answer
 
 

@@ -61,12 +61,11 @@ def fetch(request: FetchRequest, ctx: Context) -> FetchResponse | Deferred:
     feed = _feed(plan, ctx) if from_follower else None
     wanted = plan.wanted if feed is None else feed.to_read(request, broker.ports.clock.monotonic_ms())
     reading = read_wanted(wanted, limits, ctx)
-    enough = (
-        reading.must_answer or reading.total_bytes >= request.min_bytes or request.max_wait_ms <= 0 or not plan.wanted
-    )
-    if enough:
+    has_enough = reading.must_answer or reading.total_bytes >= request.min_bytes
+    if has_enough or request.max_wait_ms <= 0 or not (plan.wanted or feed):
         return _answer(plan, reading, ctx)
     if feed is not None:
+        feed.looked_at(reading.answers)
         return _FollowerPoll(request, plan, limits, feed, ctx).deferred
     return _LongPoll(request, plan, limits, reading, ctx).deferred
 
@@ -224,6 +223,8 @@ class _FollowerPoll:
         reading = read_wanted(self._feed.unsettled(), self._limits, self._ctx, again=True)
         if reading.must_answer or reading.total_bytes >= self._request.min_bytes or self._feed.has_newer_mark:
             self._answer(reading)
+        else:
+            self._feed.looked_at(reading.answers)
 
     def answer_now(self) -> None:
         """The follower has asked for something else in the same session."""

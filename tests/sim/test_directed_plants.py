@@ -1,0 +1,231 @@
+"""Bugs that dice hardly ever find, each with the one order of events that shows it: the right code passes it, too.
+
+What is broken and when is written down here; everything else (delays, time-outs, who is elected) is still a seed's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.broker.peers import Peers
+from millstream.client.admin.topics import NewTopic, create_topics
+from millstream.client.produce import Producer
+from millstream.metadata import decide_alter_partition
+from millstream.metadata.partition_change import _Draft
+from millstream.protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
+from millstream.quorum import leading
+from millstream.quorum.election_state import ElectionState, encode_election_state
+from millstream.quorum.node import QuorumNode
+from millstream.quorum.roles import Leader
+from millstream.testing.cluster import CONTROLLER_PORT, SimulatedCluster
+from millstream.testing.layouts import separate
+from millstream.testing.quorum_invariants import QuorumInvariants
+from millstream.testing.replica_invariants import ReplicaInvariants
+from millstream.testing.simulation import base_settings
+from tests.sim.planting import Plant, must_be_found, replaces
+from tests.sim.quorum_world import QuorumWorld
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+    from millstream.client.client import Client
+    from millstream.metadata.image import MetadataImage, PartitionImage
+
+SETTINGS = {
+    **base_settings(3),
+    "min.insync.replicas": "1",
+    "replica.lag.time.max.ms": "2000",
+    "auto.leader.rebalance.enable": "false",
+}
+PLACE = ("directed", 0)
+FIGURE_8_SEEDS = range(12)
+
+
+# --- Raft's figure 8: an entry of an older epoch is not committed because a majority has it
+
+
+def figure_8(seed: int) -> bool:
+    """Whether it came to the moment in question: a majority holds the older entry, and not yet one of the new epoch."""
+    world = QuorumWorld(seed, voters=5)
+    world._at_peace = True
+    old, older, other = (1, "a"), (2, "b"), (3, "c")
+    world.ledger = [old]
+    for number, entries in {1: [old, older], 2: [old, older], 3: [old], 4: [old], 5: [old, other]}.items():
+        member = world.members[number]
+        member.log.entries, member.log.durable = list(entries), len(entries)
+        member.file = encode_election_state(ElectionState(epoch=3), kraft_version=0, voter_ids=world.voters.ids())
+    for number in (1, 2, 3):
+        world.members[number].boot()
+    third = world.members[3]
+
+    def noted() -> bool:
+        roles = [world.members[number].machine.role for number in (1, 2) if world.members[number].machine]  # type: ignore[union-attr]
+        return any(isinstance(role, Leader) and 3 in role.voters and role.voters[3].end_offset == 2 for role in roles)
+
+    while world.now_ms < 20_000 and len(third.log.entries) < 3:
+        world._until(world.now_ms + 1)
+        if len(third.log.entries) == 2 and noted():
+            for number in (1, 2):
+                world.members[number].crash()
+            for number in (4, 5):
+                world.members[number].boot()
+            # Only node 5 can be elected now, and what it has stands where the older entry stood.
+            world._until(world.now_ms + 20_000)
+            return True
+    return False
+
+
+def _commits_older_epochs(self: QuorumNode, now_ms: int) -> list[Any]:
+    if not isinstance(self.role, Leader):
+        return []
+    return self._commit(leading.held_by_majority(self.role, self.voters))
+
+
+# --- partitions, with controllers apart: all brokers may be down and there is still somebody who decides
+
+
+def play(seed: int, scenario: Callable[[SimulatedCluster, Client], Coroutine[Any, Any, None]]) -> None:
+    cluster = SimulatedCluster(seed, layout=separate(3), settings=SETTINGS)
+    cluster.checkers += [ReplicaInvariants().look, QuorumInvariants().look]
+
+    async def whole(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        client = cluster.client("writer")
+        await create_topics(client, [NewTopic(PLACE[0], assignments={0: (1, 2, 3)})])
+        await cluster.until(lambda: standing(cluster) is not None)
+        await scenario(cluster, client)
+        await client.close()
+
+    cluster.run(whole)
+
+
+def image(cluster: SimulatedCluster) -> MetadataImage:
+    images = [node.serving.image for node in cluster.nodes.values() if node.serving is not None]
+    return max(images, key=lambda each: each.offset)
+
+
+def standing(cluster: SimulatedCluster) -> PartitionImage | None:
+    topic = image(cluster).topics.by_name.get(PLACE[0])
+    return None if topic is None else topic.partitions[0]
+
+
+async def until_isr(cluster: SimulatedCluster, *members: int) -> PartitionImage:
+    await cluster.until(
+        lambda: (now := standing(cluster)) is not None and sorted(now.isr) == sorted(members),
+        what=f"the ISR is {members}",
+    )
+    now = standing(cluster)
+    assert now is not None
+    return now
+
+
+async def write(client: Client, count: int) -> None:
+    producer = Producer(client)
+    for number in range(count):
+        await producer.send(*PLACE, [(b"key", b"value %d" % number, [], 0)])
+
+
+async def last_in_sync_dies(cluster: SimulatedCluster, client: Client) -> None:
+    """Two followers are down while the leader writes on; then they are up, and the leader is down."""
+    for number in (2, 3):
+        cluster.nodes[number].kill()
+    await until_isr(cluster, 1)
+    await write(client, 5)
+    cluster.nodes[1].kill()
+    for number in (2, 3):
+        cluster.nodes[number].boot()
+    for number in (2, 3):
+        await cluster.nodes[number].until_ready()
+    await asyncio.sleep(10)
+    cluster.nodes[1].boot()
+    await until_isr(cluster, 1, 2, 3)
+    await write(client, 5)
+
+
+async def loses_touch(cluster: SimulatedCluster, client: Client) -> PartitionImage:
+    """Node 3 hears nothing of the leader, which goes on without it; the controllers hear of both."""
+    cluster.network.block(["node-3"], ["node-1", "node-2"])
+    await write(client, 5)
+    return await until_isr(cluster, 1, 2)
+
+
+async def late_change_of_the_isr(cluster: SimulatedCluster, client: Client) -> None:
+    """A follower leaves the ISR, comes back and leaves again; then the request that brought it back arrives again."""
+    before = await until_isr(cluster, 1, 2, 3)
+    shrunk = await loses_touch(cluster, client)
+    cluster.network.heal()
+    await until_isr(cluster, 1, 2, 3)
+    await loses_touch(cluster, client)
+    now = image(cluster)
+    wish = PartitionData(
+        partition_index=0,
+        leader_epoch=before.leader_epoch,
+        partition_epoch=shrunk.partition_epoch,
+        new_isr_with_epochs=[BrokerState(broker_id=each, broker_epoch=now.brokers[each].epoch) for each in (1, 2, 3)],
+    )
+    topic_id = now.topics.by_name[PLACE[0]].id
+    request = AlterPartitionRequest(
+        broker_id=1,
+        broker_epoch=now.brokers[1].epoch,
+        topics=[TopicData(topic_id=topic_id, partitions=[wish])],
+    )
+    peers = Peers(cluster.network.at("node-1"), "late")
+    for number in cluster.layout.controllers:
+        await peers.at(f"node-{number}", CONTROLLER_PORT).ask(request, version=3, timeout_ms=5_000)
+    peers.close()
+    for number in (1, 2):
+        cluster.nodes[number].kill()
+    await asyncio.sleep(20)
+    cluster.network.heal()
+    for number in (1, 2):
+        cluster.nodes[number].boot()
+    await until_isr(cluster, 1, 2, 3)
+
+
+RIGHT_CHECK = decide_alter_partition._check
+
+
+def _checks_no_epoch(image: Any, partition: Any, wish: Any, *more: Any) -> None:
+    wish.leader_epoch, wish.partition_epoch = partition.leader_epoch, partition.partition_epoch
+    RIGHT_CHECK(image, partition, wish, *more)
+
+
+SCENARIOS = {
+    "last in sync dies": lambda seed: play(seed, last_in_sync_dies),
+    "late change of the ISR": lambda seed: play(seed, late_change_of_the_isr),
+}
+PLANTS = [
+    (
+        replaces("Raft 5.4.2: older epochs are committed", QuorumNode, "_advance", _commits_older_epochs, seeds=12),
+        figure_8,
+    ),
+    (
+        replaces(
+            "who is not in the ISR is elected", _Draft, "_may_lead", lambda self, it: self._acceptable(it), seeds=1
+        ),
+        SCENARIOS["last in sync dies"],
+    ),
+    (
+        replaces("AlterPartition of any epoch", decide_alter_partition, "_check", _checks_no_epoch, seeds=1),
+        SCENARIOS["late change of the ISR"],
+    ),
+]
+
+
+def test_the_right_quorum_stands_figure_8() -> None:
+    came_to_it = [figure_8(seed) for seed in FIGURE_8_SEEDS]
+    assert any(came_to_it), "it never came to the moment in question"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_right_code_stands_it(name: str) -> None:
+    SCENARIOS[name](1)
+
+
+@pytest.mark.parametrize(("plant", "run"), PLANTS, ids=lambda each: str(each) if isinstance(each, Plant) else "")
+def test_a_planted_bug_is_found(plant: Plant, run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant.plant(monkeypatch)
+    must_be_found(plant, run)
