@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -59,6 +60,29 @@ def dying(flag: Path) -> Callable[..., Any]:
             written = list(task(rows(batches)))
             _dies_at(flag, "after")
             yield from written
+
+        return write
+
+    return make
+
+
+def pausing(written: Path, restarted: Path) -> Callable[..., Any]:
+    """Writer tasks of which one stops once, when it has written some of its rows, until it is told to go on."""
+
+    def make(*args: Any, **kwargs: Any) -> Callable[..., Any]:
+        task = WriteTask(*args, **kwargs)
+
+        def rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for number, batch in enumerate(batches):
+                yield batch
+                if number == 1 and not written.exists():
+                    written.touch()
+                    deadline = time.monotonic() + 300
+                    while not restarted.exists() and time.monotonic() < deadline:
+                        time.sleep(0.05)
+
+        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            return task(rows(batches))
 
         return write
 

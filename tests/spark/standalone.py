@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
+import sys
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -27,22 +28,27 @@ _SPARK = {"SPARK_HOME": str(_HOME), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_
 def standalone(folder: Path, *, workers: int, environment: Mapping[str, str]) -> Iterator[str]:
     """The master's address, once all workers have reported to it."""
     with ExitStack() as running:
-        master = _Process(folder, "master", "master.Master", ["--port", "0"], environment)
+        master = _Process(folder, "master", "master.Master", "127.0.0.1", ["--port", "0"], environment)
         running.enter_context(master)
-        address: str = wait_until(lambda: master.says(r"Starting Spark master at (spark://\S+)"), "Spark's master")
+        address: str = wait_until(
+            lambda: master.says(r"Starting Spark master at (spark://\S+)"), "Spark's master", within_s=180
+        )
         for index in range(workers):
             options = ["--cores", "1", "--memory", "512m", "--work-dir", str(folder / f"work-{index}"), address]
-            running.enter_context(_Process(folder, f"worker-{index}", "worker.Worker", options, environment))
-        for _ in range(workers):
-            wait_until(lambda: master.count(r"Registering worker") >= workers, "Spark's workers")
+            # Spark runs no speculative copy on the host of the original: Linux has many names for this machine.
+            host = f"127.0.0.{index + 1}" if sys.platform == "linux" else "127.0.0.1"
+            running.enter_context(_Process(folder, f"worker-{index}", "worker.Worker", host, options, environment))
+        wait_until(lambda: master.count(r"Registering worker") >= workers, "Spark's workers", within_s=180)
         yield address
 
 
 class _Process:
-    def __init__(self, folder: Path, name: str, kind: str, options: list[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, folder: Path, name: str, kind: str, host: str, options: list[str], environment: Mapping[str, str]
+    ) -> None:
         self._log_path = folder / f"{name}.log"
         command = [require("java", "Spark needs Java 17"), "-Xmx256m", "-cp", _JARS]
-        listening = ["--host", "127.0.0.1", "--webui-port", "0"]
+        listening = ["--host", host, "--webui-port", "0"]
         with self._log_path.open("wb") as log:
             self._process = subprocess.Popen(
                 [*command, f"org.apache.spark.deploy.{kind}", *listening, *options],

@@ -47,13 +47,16 @@ def main() -> None:
     found = spark.read.format("millstream").options(**options, subscribe=topic + "-copy", minPartitions="4").load()
     where = found.rdd.mapPartitions(lambda _: [_executor()]).collect()
     counts = found.agg(f.count("*"), f.sum(f.col("value").cast("string").cast("bigint"))).collect()[0]
-    print(json.dumps({"records": counts[0], "sum": counts[1], "executors": sorted(set(where))}))
+    executors, packages = (sorted(set(each)) for each in zip(*where, strict=True))
+    print(json.dumps({"records": counts[0], "sum": counts[1], "executors": executors, "packages": packages}))
     spark.stop()
 
 
-def _executor() -> str:
-    """Each executor of a cluster runs in a folder of its own."""
-    return os.getcwd()
+def _executor() -> tuple[str, str]:
+    """Where it runs, each executor of a cluster in a folder of its own, and where it has the package from."""
+    import millstream
+
+    return os.getcwd(), os.path.dirname(os.path.dirname(millstream.__file__))
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -24,11 +25,12 @@ from millstream.spark import exactly_once_routing, exactly_once_sink
 from millstream.spark.exactly_once import start
 from millstream.spark.exactly_once_checkpoint import offsets_in
 from tests.spark import exactly_once_driver
-from tests.spark.exactly_once_driver import MOMENTS, STEPS, dying
+from tests.spark.exactly_once_driver import MOMENTS, STEPS, dying, pausing
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.requirements import PROJECT_ROOT, require
 from tests.support.topics import create_topics
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -195,16 +197,21 @@ def start_copy(spark: SparkSession) -> Callable[[Copy], StreamingQuery]:
 
 
 def test_a_broker_that_is_killed_at_any_step(
+    spark: SparkSession,
     frail_broker: RunningBroker,
     fresh_name: str,
     start_copy: Callable[[Copy], StreamingQuery],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each batch meets a broker that dies at another step and comes back; the query does not even notice."""
+    """Each batch meets a broker that dies at another step and comes back; the query does not even notice.
+
+    One of the steps is in the middle of a task, which has written some of its rows then and has more of them.
+    """
     copy = Copy(frail_broker, tmp_path, fresh_name)
     steps = ["begin", "commit_offsets_in", "end_transaction"]
     killed: list[str] = []
+    written, restarted = tmp_path / "written", tmp_path / "restarted"
 
     def killing(step: str, call: Callable[..., Any]) -> Callable[..., Any]:
         async def called(*args: Any, **kwargs: Any) -> Any:
@@ -218,11 +225,29 @@ def test_a_broker_that_is_killed_at_any_step(
 
         return called
 
+    def kill_amid() -> None:
+        wait_until(written.exists, "a task that writes", within_s=300)
+        frail_broker.kill()
+        frail_broker.start()
+        restarted.touch()
+
     for step in steps:
         monkeypatch.setattr(exactly_once_sink, step, killing(step, getattr(exactly_once_sink, step)))
+    monkeypatch.setattr(exactly_once_routing, "WriteTask", pausing(written, restarted))
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "10")
     copy.feed((2 + ROUNDS) * AT_ONCE)
-    start_copy(copy).awaitTermination()
+    cloudpickle.register_pickle_by_value(exactly_once_driver)
+    killer = threading.Thread(target=kill_amid)
+    killer.start()
+    try:
+        start_copy(copy).awaitTermination()
+    finally:
+        written.touch()
+        killer.join()
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+        cloudpickle.unregister_pickle_by_value(exactly_once_driver)
     assert sorted(set(killed)) == sorted(steps)
+    assert restarted.exists(), "no task was writing"
     copy.check()
 
 

@@ -80,13 +80,20 @@ class Encoder:
 
     def __init__(self, codec: Codec, batch_bytes: int, producer: ProducerId | None, *, transactional: bool) -> None:
         self._codec = codec
-        self._batch_bytes = batch_bytes
+        self._room = HEADER_BYTES + batch_bytes
+        self._spare: list[bytearray] = []
         self._attributes = codec | (TRANSACTIONAL_BIT if transactional else 0)
         self._producer = (producer.id, producer.epoch) if producer is not None else (-1, -1)
 
-    def encode(self, rows: Rows, order: memoryview, at: int, stop: int, sequence: int) -> tuple[bytearray, int]:
+    def give_back(self, batch: memoryview) -> None:
+        """A batch that nobody needs any more; fresh memory costs more than the records that are put there."""
+        whole = batch.obj
+        if self._codec == Codec.NONE and isinstance(whole, bytearray) and len(whole) == self._room:
+            self._spare.append(whole)
+
+    def encode(self, rows: Rows, order: memoryview, at: int, stop: int, sequence: int) -> tuple[memoryview, int]:
         """(batch, the first row that is not in it): as many of order[at:stop] as one batch takes, at least one."""
-        out = bytearray(HEADER_BYTES + self._batch_bytes)
+        out = self._spare.pop() if self._spare else bytearray(self._room)
         records = (rows.times, *rows.key, *rows.value)
         columns = (*records, rows.headers.ends, *rows.headers[2:], *rows.names[:2], *rows.contents)
         after, end, base_timestamp, max_timestamp = _scatter.encode(
@@ -94,6 +101,7 @@ class Encoder:
         )
         if after == at:
             # A record that is larger than a batch is meant to be gets one to itself.
+            self._spare.append(out)
             out = bytearray(end)
             after, end, base_timestamp, max_timestamp = _scatter.encode(
                 order, at, at + 1, *columns, memoryview(out), HEADER_BYTES
@@ -113,12 +121,15 @@ class Encoder:
             base_sequence=sequence if self._producer[0] >= 0 else -1,
             count=after - at,
         )
+        batch = memoryview(out)[:end]
         if self._codec != Codec.NONE:
-            return assemble(header, compress(self._codec, memoryview(out)[HEADER_BYTES:end])), after
-        del out[end:]
+            compressed = assemble(header, compress(self._codec, batch[HEADER_BYTES:]))
+            if len(out) == self._room:
+                self._spare.append(out)
+            return memoryview(compressed), after
         HEADER.pack_into(out, 0, *header)
         stamp_crc(out, 0, end)
-        return out, after
+        return batch, after
 
 
 def _bytes_column(batch: pa.RecordBatch, name: str | None) -> Column:

@@ -1,12 +1,14 @@
 """Rows on their way to the log: encoded in the caller's thread while the batches before them are sent.
 
-A turn takes one batch for each partition that has rows; they go out together, one request to each broker. The next turn
-is encoded meanwhile and waits for the answers, so a partition never has two batches under way, and sending one again
-keeps the order. Two turns are in memory at most, and a turn ends when it has grown to `TURN_BYTES`.
+A turn takes one batch for each partition that has rows, until it has grown to `TURN_BYTES`; they go out together, one
+request to each broker. Up to `TURNS_MAX` of them are under way at once (`client.in_order` says how the order is kept),
+and the next is encoded meanwhile: so much is in memory, and no more. Without a producer id a partition has only one
+batch under way, and so has a partition that has not acknowledged its first.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -14,6 +16,7 @@ from millstream.arrow.encoding import Encoder, rows_of
 from millstream.arrow.routing import Router
 from millstream.client.errors import ClientError
 from millstream.client.groups import commit_offsets
+from millstream.client.in_order import IN_FLIGHT_MAX, InOrder
 from millstream.client.produce import ALL_IN_SYNC, SEQUENCES, Produced, init_producer_id, produce
 from millstream.client.transactions import (
     Transaction,
@@ -38,7 +41,9 @@ if TYPE_CHECKING:
     from millstream.records.codecs import Codec
 
 BATCH_BYTES: Final = 512 * 1024
-TURN_BYTES: Final = 8 * 1024 * 1024
+NO_ANSWER: Final = 0
+TURN_BYTES: Final = 3 * 1024 * 1024
+TURNS_MAX: Final = IN_FLIGHT_MAX
 
 
 class Written(NamedTuple):
@@ -47,6 +52,14 @@ class Written(NamedTuple):
     first_offset: int
     last_offset: int
     records: int
+
+
+class _UnderWay(NamedTuple):
+    """A turn that was sent."""
+
+    answer: Future[dict[TopicPartition, Produced]]
+    batches: dict[TopicPartition, memoryview]
+    records: dict[TopicPartition, int]
 
 
 class Writer:
@@ -70,15 +83,17 @@ class Writer:
         producer = transaction.producer if transaction is not None else None
         if producer is None and acks == ALL_IN_SYNC:
             producer = client.run(init_producer_id)
+        self._numbered = producer is not None
         self._encoder = Encoder(codec, batch_bytes, producer, transactional=transaction is not None)
+        self._in_order = _in_order(acks, transaction)
         self._routers: dict[str, Router] = {}
         self._sequences: dict[TopicPartition, int] = {}
         self._enlisted: dict[TopicPartition, bool] = {}
         self._open = False
-        self._turn: dict[TopicPartition, bytearray] = {}
+        self._turn: dict[TopicPartition, memoryview] = {}
         self._turn_records: dict[TopicPartition, int] = {}
         self._turn_bytes = 0
-        self._under_way: tuple[Future[dict[TopicPartition, Produced]], dict[TopicPartition, int]] | None = None
+        self._under_way: deque[_UnderWay] = deque()
         self._written: dict[TopicPartition, Written] = {}
 
     def write(self, topic: str, batch: pa.RecordBatch, names: Names) -> None:
@@ -104,7 +119,8 @@ class Writer:
     def finish(self) -> dict[TopicPartition, Written]:
         """Wait for everything; where it is."""
         self._send()
-        self._settle()
+        while self._under_way:
+            self._settle()
         return dict(sorted(self._written.items()))
 
     def commit(self, group: str, offsets: Mapping[TopicPartition, Committed]) -> None:
@@ -123,8 +139,9 @@ class Writer:
 
     def give_up(self) -> None:
         """After an error: what is under way comes to its end, the transaction is aborted if that is still possible."""
-        with suppress(ClientError):
-            self._settle()
+        while self._under_way:
+            with suppress(ClientError):
+                self._settle()
         # A producer that was fenced has nothing to abort any more; the coordinator's timeout ends what is left.
         with suppress(ClientError):
             self.end(committed=False)
@@ -138,7 +155,7 @@ class Writer:
             self._routers[topic] = router
         return router
 
-    def _add(self, place: TopicPartition, encoded: bytearray, records: int) -> None:
+    def _add(self, place: TopicPartition, encoded: memoryview, records: int) -> None:
         self._turn[place] = encoded
         self._turn_records[place] = records
         self._turn_bytes += len(encoded)
@@ -146,25 +163,41 @@ class Writer:
             self._send()
 
     def _send(self) -> None:
-        """Let the turn go as soon as the one before has arrived."""
+        """Let the turn go as soon as it may."""
         if not self._turn:
             return
-        self._settle()
+        while len(self._under_way) == TURNS_MAX or self._must_wait():
+            self._settle()
         fresh = [place for place in self._turn if place not in self._enlisted]
         self._enlisted.update(dict.fromkeys(fresh, True))
         self._open = True
-        future = self._client.start(_produce, self._turn, fresh, self._acks, self._transaction)
-        self._under_way = (future, self._turn_records)
+        if self._numbered:
+            answer = self._client.start(_produce_numbered, self._in_order, self._turn, fresh, self._transaction)
+        else:
+            answer = self._client.start(_produce_unnumbered, self._turn, self._acks)
+        self._under_way.append(_UnderWay(answer, self._turn, self._turn_records))
         self._turn, self._turn_records, self._turn_bytes = {}, {}, 0
 
+    def _must_wait(self) -> bool:
+        """Whether a batch before must arrive first: always without numbers, with them if it is a partition's first."""
+        return any(
+            place in sent.batches and not (self._numbered and place in self._written)
+            for sent in self._under_way
+            for place in self._turn
+        )
+
     def _settle(self) -> None:
-        if self._under_way is None:
-            return
-        (future, records), self._under_way = self._under_way, None
-        for place, produced in self._client.wait(future).items():
+        """Wait for the oldest turn."""
+        sent = self._under_way.popleft()
+        for place, produced in self._client.wait(sent.answer).items():
             before = self._written.get(place, Written(produced.base_offset, -1, 0))
-            last = produced.base_offset + records[place] - 1 if produced.base_offset >= 0 else -1
-            self._written[place] = Written(before.first_offset, last, before.records + records[place])
+            records = sent.records[place]
+            last = produced.base_offset + records - 1 if produced.base_offset >= 0 else -1
+            self._written[place] = Written(before.first_offset, last, before.records + records)
+        if self._acks != NO_ANSWER:
+            # Without an answer nobody knows whether the transport has sent them yet.
+            for batch in sent.batches.values():
+                self._encoder.give_back(batch)
 
 
 async def begin(client: Client, transactional_id: str) -> Transaction:
@@ -179,21 +212,25 @@ async def _partitions_of(client: Client, topic: str) -> int:
     return len(found.partitions)
 
 
-async def _produce(
+def _in_order(acks: int, transaction: Transaction | None) -> InOrder:
+    if transaction is None:
+        return InOrder(acks)
+    return InOrder(acks, transactional_id=transaction.id, version_max=transaction.produce_version_max)
+
+
+async def _produce_numbered(
     client: Client,
-    batches: Mapping[TopicPartition, bytearray],
+    in_order: InOrder,
+    batches: Mapping[TopicPartition, memoryview],
     fresh: list[TopicPartition],
-    acks: int,
     transaction: Transaction | None,
 ) -> dict[TopicPartition, Produced]:
-    if transaction is None:
-        return await produce(client, batches, acks=acks)
-    if fresh and not transaction.implicit:
+    if fresh and transaction is not None and not transaction.implicit:
         await add_partitions(client, transaction, fresh)
-    return await produce(
-        client,
-        batches,
-        acks=acks,
-        transactional_id=transaction.id,
-        version_max=transaction.produce_version_max,
-    )
+    return await in_order.send(client, batches)
+
+
+async def _produce_unnumbered(
+    client: Client, batches: Mapping[TopicPartition, memoryview], acks: int
+) -> dict[TopicPartition, Produced]:
+    return await produce(client, batches, acks=acks)

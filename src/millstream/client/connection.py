@@ -130,10 +130,14 @@ class Connection(asyncio.BufferedProtocol):
         if self.closed or self._transport is None:
             raise self._lost()
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
-        frame = frames.encode_request(request, version, self._correlation_id, self._client_id)
+        pieces = frames.encode_request_pieces(request, version, self._correlation_id, self._client_id)
         if answer is not None:
             self._waiting.append((self._correlation_id, answer))
-        self._transport.write(frame)
+        # Record batches go to the transport as they are: nobody may change them before the answer has come.
+        if len(pieces) == 1:
+            self._transport.write(pieces[0])
+        else:
+            self._transport.writelines(pieces)
 
     def _lost(self) -> Exception:
         if isinstance(self._reason, ProtocolViolation):

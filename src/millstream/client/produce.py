@@ -69,25 +69,12 @@ async def produce(
     produced: dict[TopicPartition, Produced] = {}
 
     async def attempt() -> None:
-        leaders = await by_leader(client, pending)
-        outcomes = await asyncio.gather(
-            *(
-                _send(client, node, {place: pending[place] for place in places}, acks, transactional_id, version_max)
-                for node, places in leaders.items()
-            ),
-            return_exceptions=True,
+        written, failure = await produce_once(
+            client, pending, acks=acks, transactional_id=transactional_id, version_max=version_max
         )
-        failure: BaseException | None = None
-        for outcome in outcomes:
-            if isinstance(outcome, BaseException):
-                failure = failure or outcome
-                continue
-            for place, result in outcome.items():
-                if isinstance(result, Refusal):
-                    failure = failure or result
-                else:
-                    produced[place] = result
-                    pending.pop(place, None)
+        produced.update(written)
+        for place in written:
+            pending.pop(place, None)
         if failure is not None:
             for topic in by_topic(pending):
                 client.metadata.forget(topic)
@@ -95,6 +82,37 @@ async def produce(
 
     await client.retrying(attempt, timeout_ms=timeout_ms)
     return {place: produced[place] for place in batches}
+
+
+async def produce_once(
+    client: Client,
+    batches: Mapping[TopicPartition, Buffer],
+    *,
+    acks: int = ALL_IN_SYNC,
+    transactional_id: str | None = None,
+    version_max: int = 32767,
+) -> tuple[dict[TopicPartition, Produced], BaseException | None]:
+    """Send each batch to its leader, one request to each; what was written, and the first thing that went wrong."""
+    leaders = await by_leader(client, batches)
+    outcomes = await asyncio.gather(
+        *(
+            _send(client, node, {place: batches[place] for place in places}, acks, transactional_id, version_max)
+            for node, places in leaders.items()
+        ),
+        return_exceptions=True,
+    )
+    produced: dict[TopicPartition, Produced] = {}
+    failure: BaseException | None = None
+    for outcome in outcomes:
+        if isinstance(outcome, BaseException):
+            failure = failure or outcome
+            continue
+        for place, result in outcome.items():
+            if isinstance(result, Refusal):
+                failure = failure or result
+            else:
+                produced[place] = result
+    return produced, failure
 
 
 def _unless_safe(failure: BaseException, pending: Mapping[TopicPartition, Buffer]) -> BaseException:

@@ -15,6 +15,7 @@ import threading
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from millstream.client.client import Client
+from millstream.runtime.loops import new_event_loop
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -32,7 +33,7 @@ class SyncClient:
 
     def __init__(self, options: Mapping[str, str] | Options) -> None:
         self.client = Client(options)
-        self._loop = asyncio.new_event_loop()
+        self._loop = new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="millstream-client", daemon=True)
         self._thread.start()
 

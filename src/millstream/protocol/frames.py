@@ -58,6 +58,24 @@ def skip_tags(frame: Buffer, position: int) -> int:
 
 def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """A whole frame: length, header, request."""
+    out, start = _request_start(message, version, correlation_id, client_id)
+    encoder(type(message), version)(message, out)
+    _FRAMED_REQUEST_START.pack_into(out, 0, len(out) - 4, *start)
+    return bytes(out)
+
+
+def encode_request_pieces(message: Any, version: int, correlation_id: int, client_id: str | None) -> list[Buffer]:
+    """The same frame as pieces to be written in turn, the record batches among them not copied."""
+    out, start = _request_start(message, version, correlation_id, client_id)
+    pieces = piecewise_encoder(type(message), version)(message, out)
+    _FRAMED_REQUEST_START.pack_into(out, 0, sum(map(len, pieces)) - 4, *start)
+    return pieces
+
+
+def _request_start(
+    message: Any, version: int, correlation_id: int, client_id: str | None
+) -> tuple[bytearray, tuple[int | None, int, int, int]]:
+    """Room for the length and what is known of the header, and what the header says."""
     out = bytearray(_FRAMED_REQUEST_START.size)
     client_id_bytes = -1
     if client_id is not None:
@@ -68,9 +86,7 @@ def encode_request(message: Any, version: int, correlation_id: int, client_id: s
     declared = declaration(type(message))
     if version in declared.flexible:
         out.append(0)
-    encoder(type(message), version)(message, out)
-    _FRAMED_REQUEST_START.pack_into(out, 0, len(out) - 4, declared.api_key, version, correlation_id, client_id_bytes)
-    return bytes(out)
+    return out, (declared.api_key, version, correlation_id, client_id_bytes)
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Any) -> bytes:

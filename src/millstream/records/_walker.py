@@ -64,6 +64,15 @@ class BrokenRecords(ValueError):
 
 def _varint32(data: Buffer, position: int, limit: int) -> tuple[int, int]:
     """(value, position after it); the position is -1 if no varint ends before `limit`."""
+    if limit - position >= 2:
+        # Nearly all have one byte or two.
+        byte = data[position]
+        if byte < 0x80:
+            return (byte >> 1) ^ -(byte & 1), position + 1
+        raw = data[position + 1]
+        if raw < 0x80:
+            raw = raw << 7 | (byte & 0x7F)
+            return (raw >> 1) ^ -(raw & 1), position + 2
     raw = 0
     shift = 0
     while position < limit and shift <= 28:

@@ -9,6 +9,7 @@ a turn through Python as whole Arrow columns; then Spark moves each row to the t
 from __future__ import annotations
 
 from array import array
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +19,7 @@ from millstream.arrow.encoding import bytes_column
 from millstream.records import _scatter
 from millstream.spark.clients import client_for
 from millstream.spark.exactly_once_task import REFUSED, RESULT, TaskRefused, WriteTask
+from millstream.spark.exactly_once_watch import FailureWatch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -65,7 +67,8 @@ class Layout:
             turn=batch_id,
             copy_waits_s=COPY_WAITS_S if speculates else 0,
         )
-        written = rows.mapInArrow(task, RESULT).collect()
+        with FailureWatch(context, transaction) if speculates else nullcontext():
+            written = rows.mapInArrow(task, RESULT).collect()
         refuse_retried_stages(context, written)
         return written
 

@@ -52,7 +52,14 @@ TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
 # Another producer with this id has started, or the coordinator has given this one up.
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 # What Spark says of tasks that were lost, rather than wrong.
-_LOST: Final = (REFUSED, "Python worker exited unexpectedly", "Python worker failed to connect back", "ExecutorLost")
+_LOST: Final = (
+    REFUSED,
+    "Python worker exited unexpectedly",
+    "Python worker failed to connect back",
+    "ExecutorLost",
+    # What a query had in Spark's memory went with an executor (streams): it is read back.
+    "Checkpoint block",
+)
 
 
 class Fenced(RuntimeError):

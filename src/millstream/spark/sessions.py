@@ -80,8 +80,21 @@ def session(
 
 def register(spark: SparkSession) -> SparkSession:
     """Make `format("millstream")` known to a session that somebody else has made."""
+    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+        _open_wheels(spark)
     spark.dataSource.register(MillstreamDataSource)
     return spark
+
+
+def _open_wheels(spark: SparkSession) -> None:
+    """Spark sends a wheel of `--py-files` to the executors, but has Python look into .zip, .egg and .jar only."""
+    context = spark.sparkContext
+    opened = context._python_includes
+    assert opened is not None, "the context runs"
+    for path in context.getConf().get("spark.submit.pyFiles", "").split(","):
+        name = os.path.basename(path)
+        if name.endswith(".whl") and name not in opened:
+            opened.append(name)
 
 
 def _leave_out_checksums(spark: SparkSession) -> None:

@@ -15,6 +15,7 @@ from millstream.client.grouping import by_topic
 from millstream.client.groups import group_subject
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from millstream.protocol.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 from millstream.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from millstream.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 # The versions of ListGroups that first filter by state and by type; an older broker would send everything.
 FILTERS_STATES, FILTERS_TYPES = 4, 5
+# The first version of LeaveGroup that names several members, by instance id too (KIP-345).
+LEAVES_TOGETHER = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +116,35 @@ async def delete_offsets(
         }
 
     return await client.retrying(attempt, final=(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,))
+
+
+async def remove_members(
+    client: Client, group: str, members: Sequence[tuple[str, str | None]]
+) -> dict[str, Refusal | None]:
+    """Put members out of a group: (id, instance id or None) of each. A static member is known by its instance."""
+    request = LeaveGroupRequest(
+        group_id=group,
+        members=[
+            MemberIdentity(
+                member_id=member if instance is None else "",
+                group_instance_id=instance,
+                reason="member was removed by an admin",
+            )
+            for member, instance in members
+        ],
+    )
+
+    async def attempt() -> dict[str, Refusal | None]:
+        response: LeaveGroupResponse = await client.call(request, node=CoordinatorOf(group), at_least=LEAVES_TOGETHER)
+        refuse(response.error_code, subject=group_subject(group))
+        return {
+            part.group_instance_id or part.member_id: Refusal(part.error_code, subject=group_subject(group))
+            if part.error_code
+            else None
+            for part in response.members
+        }
+
+    return await client.retrying(attempt)
 
 
 async def _outcome(call: Awaitable[None]) -> Refusal | None:

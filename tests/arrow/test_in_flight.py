@@ -1,0 +1,173 @@
+"""Several requests are under way at once: what goes wrong with one of them must not change any partition's order."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from millstream import arrow
+from millstream.arrow.writer import BATCH_BYTES, TURN_BYTES, TURNS_MAX
+from millstream.client import produce as produce_module
+from millstream.client.errors import ConnectionLost, Refusal
+from millstream.client.in_order import IN_FLIGHT_MAX
+from millstream.protocol.errors import ErrorCode
+from millstream.records.batch import read_header
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from millstream.client.grouping import TopicPartition
+
+ROWS = 12_000
+PIECE = 1_000
+PARTITIONS = 3
+
+
+class Wire:
+    """Stands before each Produce request: counts those under way, and lets some go wrong."""
+
+    def __init__(self, accident: Callable[[Mapping[TopicPartition, Any]], str | None]) -> None:
+        self._send = produce_module._send
+        self._accident = accident
+        self.under_way: Counter[TopicPartition] = Counter()
+        self.acknowledged: Counter[TopicPartition] = Counter()
+        self.most = 0
+        self.most_before_the_first = 0
+        self.accidents: Counter[str] = Counter()
+        self.bytes_under_way = 0
+        self.most_bytes = 0
+        self.partitions_in_a_request = 0
+
+    async def __call__(self, client: Any, node: int, batches: Any, *how: Any) -> Any:
+        size = sum(map(len, batches.values()))
+        self.bytes_under_way += size
+        self.most_bytes = max(self.most_bytes, self.bytes_under_way)
+        self.partitions_in_a_request = max(self.partitions_in_a_request, len(batches))
+        for place in batches:
+            self.under_way[place] += 1
+            self.most = max(self.most, self.under_way[place])
+            if not self.acknowledged[place]:
+                self.most_before_the_first = max(self.most_before_the_first, self.under_way[place])
+        try:
+            outcome = await self._with_accidents(client, node, batches, *how)
+            self.acknowledged.update(place for place, each in outcome.items() if not isinstance(each, Refusal))
+        finally:
+            self.under_way.subtract(list(batches))
+            self.bytes_under_way -= size
+        return outcome
+
+    async def _with_accidents(self, client: Any, node: int, batches: Any, *how: Any) -> Any:
+        accident = self._accident(batches)
+        if accident is not None:
+            self.accidents[accident] += 1
+        if accident == "lost":
+            raise ConnectionLost("the request was lost on its way")
+        if accident == "refused":
+            # One partition has moved, the others have not.
+            place, *others = batches
+            sent = await self._send(client, node, {each: batches[each] for each in others}, *how) if others else {}
+            return {place: Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER), **sent}
+        if accident == "too large":
+            return dict.fromkeys(batches, Refusal(ErrorCode.MESSAGE_TOO_LARGE))
+        outcome = await self._send(client, node, batches, *how)
+        if accident == "unheard":
+            raise ConnectionLost("the answer was lost on its way")
+        return outcome
+
+
+def pieces() -> Iterator[pa.RecordBatch]:
+    for first in range(0, ROWS, PIECE):
+        numbers = [b"%06d" % number for number in range(first, first + PIECE)]
+        yield pa.record_batch({"key": numbers, "value": numbers})
+
+
+def write(bootstrap: str, topic: str, **how: Any) -> dict[tuple[str, int], arrow.Written]:
+    return arrow.write(
+        {"bootstrap.servers": bootstrap, "retry.backoff.ms": "1"}, topic, pieces(), batch_bytes=1_000, **how
+    )
+
+
+def by_partition(bootstrap: str, topic: str) -> dict[int, list[bytes]]:
+    table = arrow.read(bootstrap, topic, columns=["value", "partition", "offset"])
+    ordered = table.sort_by([("partition", "ascending"), ("offset", "ascending")]).to_pydict()
+    found: dict[int, list[bytes]] = {}
+    for value, partition in zip(ordered["value"], ordered["partition"], strict=True):
+        found.setdefault(partition, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize("period", [3, 7, 10])
+def test_lost_requests_lost_answers_and_moved_leaders_change_no_order(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch, period: int
+) -> None:
+    topic = make_topic(PARTITIONS)
+    kinds = itertools.cycle(("lost", "refused", "unheard"))
+    requests = itertools.count(1)
+    wire = Wire(lambda _: next(kinds) if next(requests) % period == 0 else None)
+    monkeypatch.setattr(produce_module, "_send", wire)
+    written = write(bootstrap, topic)
+    assert set(wire.accidents) == {"lost", "refused", "unheard"}
+    assert 1 < wire.most <= IN_FLIGHT_MAX
+    found = by_partition(bootstrap, topic)
+    assert all(values == sorted(values) for values in found.values())
+    assert sorted(value for values in found.values() for value in values) == [b"%06d" % index for index in range(ROWS)]
+    assert sum(each.records for each in written.values()) == ROWS
+
+
+def test_a_partitions_first_batch_goes_alone(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that has never heard of a producer takes any number from it, so it could take the second batch first."""
+    topic = make_topic(PARTITIONS)
+    wire = Wire(lambda _: None)
+    monkeypatch.setattr(produce_module, "_send", wire)
+    write(bootstrap, topic)
+    assert wire.most_before_the_first == 1
+    assert 1 < wire.most <= IN_FLIGHT_MAX
+
+
+def test_without_numbers_a_partition_has_one_batch_under_way(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(PARTITIONS)
+    wire = Wire(lambda _: None)
+    monkeypatch.setattr(produce_module, "_send", wire)
+    write(bootstrap, topic, acks=1)
+    assert wire.most == 1
+    assert all(values == sorted(values) for values in by_partition(bootstrap, topic).values())
+
+
+def test_after_a_refusal_for_good_nothing_is_written_behind_it(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(1)
+    numbers: list[int] = []
+
+    def twentieth(batches: Mapping[TopicPartition, Any]) -> str | None:
+        """The same batch whenever it is sent; those behind it reach the broker."""
+        numbers.append(read_header(batches[topic, 0]).base_sequence)
+        return "too large" if len(numbers) >= 20 and numbers[-1] == numbers[19] else None
+
+    monkeypatch.setattr(produce_module, "_send", Wire(twentieth))
+    with pytest.raises(Refusal, match="MESSAGE_TOO_LARGE"):
+        write(bootstrap, topic)
+    assert len(numbers) > 21, "nothing was under way behind it"
+    values = by_partition(bootstrap, topic)[0]
+    assert values == [b"%06d" % index for index in range(len(values))], "a gap, or out of order"
+    assert len(values) < ROWS
+
+
+def test_what_is_under_way_is_bounded_and_partitions_share_a_request(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = make_topic(PARTITIONS)
+    wire = Wire(lambda _: None)
+    monkeypatch.setattr(produce_module, "_send", wire)
+    large = pa.record_batch({"value": [b"x" * 1000] * 10_000})
+    arrow.write(bootstrap, topic, [large] * 4)
+    assert wire.partitions_in_a_request == PARTITIONS
+    assert TURN_BYTES < wire.most_bytes <= TURNS_MAX * (TURN_BYTES + BATCH_BYTES)
