@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ORDERS, PAYMENTS = "orders", "payments"
+# Each use of a card, whether it went through or not: what streams_fraud.py reads.
+USES = "authorization-attempts"
 CITIES = ("Amsterdam", "Berlin", "Cork", "Dresden", "Espoo", "Faro", "Ghent")
 TICK_S = 0.1
 ORDERS_PER_TICK = 50
@@ -67,21 +69,26 @@ class Feed:
     def _tick(self, tick: int) -> pa.RecordBatch:
         dice = self._dice
         rows: list[tuple[str, str, dict[str, object]]] = []
+
+        def pay(number: int, card: str, euros: int, *, ok: bool) -> None:
+            rows.append((PAYMENTS, card, {"order": number, "card": card, "ok": ok}))
+            rows.append((USES, card, {"card_number": card, "amount": euros}))
+            self.payments += 1
+
         for _ in range(ORDERS_PER_TICK):
-            number = self.orders
+            number, euros = self.orders, dice.randint(5, 500)
             self.orders += 1
-            order = {"order": number, "city": dice.choice(CITIES), "euros": dice.randint(5, 500)}
-            rows.append((ORDERS, str(number), order))
+            rows.append((ORDERS, str(number), {"order": number, "city": dice.choice(CITIES), "euros": euros}))
             card = f"card-{number}"
             if number % FAILS == 0:
-                rows.append((PAYMENTS, card, {"order": number, "card": card, "ok": False}))
-            rows.append((PAYMENTS, card, {"order": number, "card": card, "ok": True}))
+                pay(number, card, euros, ok=False)
+            pay(number, card, euros, ok=True)
             self.paid += 1
         if tick % STOLEN_EVERY == STOLEN_EVERY // 2:
             card = f"stolen-{tick}"
             self.stolen.add(card)
-            rows += [(PAYMENTS, card, {"order": -1, "card": card, "ok": False})] * ATTEMPTS
-        self.payments += sum(topic == PAYMENTS for topic, _, _ in rows)
+            for _ in range(ATTEMPTS):
+                pay(-1, card, dice.randint(5, 500), ok=False)
         now_ms = time.time_ns() // 1_000_000
         return pa.record_batch(
             {

@@ -16,6 +16,7 @@ from rich.table import Table
 from millstream import arrow
 from millstream.spark.progress import Watch
 from millstream.spark.progress_table import table_of
+from millstream.streams.serdes import LONG_SERDE, STRING_SERDE, TimeWindowedSerde
 
 if TYPE_CHECKING:
     from typing import Any, Self
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming import StreamingQuery
     from rich.console import Console
 
-PAID, BY_CITY, ANOMALIES = "paid-orders", "orders-by-city", "anomalies"
+PAID, BY_CITY, SUSPECTS = "paid-orders", "orders-by-city", "possible-fraud"
+SUSPECT = TimeWindowedSerde(STRING_SERDE, size_ms=5_000)
+COLUMNS = ("topic", "key", "value")
 LINES = 8
 EVERY_S = 0.5
 PATIENCE_S = 90
@@ -38,7 +41,8 @@ class Results:
         self._servers = servers
         self._offsets: dict[tuple[str, int], int] = {}
         self.windows: dict[tuple[str, str], dict[str, Any]] = {}
-        self.anomalies: dict[str, dict[str, Any]] = {}
+        # card -> (how many attempts, the end of the window in which they were)
+        self.suspects: dict[str, tuple[int, int]] = {}
         self.paid = 0
         self.euros_paid = 0.0
 
@@ -48,27 +52,32 @@ class Results:
 
     @property
     def cards(self) -> set[str]:
-        return set(self.anomalies)
+        return set(self.suspects)
 
     def poll(self) -> None:
-        topics = [PAID, BY_CITY, ANOMALIES]
+        topics = [PAID, BY_CITY, SUSPECTS]
         with arrow.stream(self._servers, topics, start=self._offsets or "earliest", end="latest") as stream:
             for batch in stream:
-                for topic, value in zip(batch["topic"].to_pylist(), batch["value"].to_pylist(), strict=True):
-                    self._take(topic, json.loads(value))
+                for topic, key, value in zip(*(batch[name].to_pylist() for name in COLUMNS), strict=True):
+                    if topic == SUSPECTS:
+                        self._suspect(key, value)
+                    else:
+                        self._take(topic, json.loads(value))
             self._offsets = dict(stream.offsets)
 
     def _take(self, topic: str, value: dict[str, Any]) -> None:
         if topic == PAID:
             self.paid += 1
             self.euros_paid += value["euros"]
-        elif topic == BY_CITY:
+        else:
             # The newest total of a window and city replaces the one before.
             self.windows[value["window"], value["city"]] = value
-        else:
-            known = self.anomalies.get(value["card"])
-            if known is None or known["failed"] < value["failed"]:
-                self.anomalies[value["card"]] = value
+
+    def _suspect(self, key: bytes, value: bytes | None) -> None:
+        """A row of a table of streams: its key is a card in a window, and without value it is gone."""
+        windowed = SUSPECT.deserialize(key)
+        if value is not None:
+            self.suspects[windowed.key] = (LONG_SERDE.deserialize(value), windowed.window.end_ms)
 
 
 class Screen:
@@ -114,12 +123,12 @@ class Screen:
             totals.add_column(heading, justify="left" if heading in ("from", "city") else "right")
         for (window, city), each in sorted(results.windows.items(), reverse=True)[:LINES]:
             totals.add_row(window, city, f"{each['orders']:,}", f"{each['euros']:,.0f}")
-        cards = Table(title=f"topic {ANOMALIES}: failed too often", title_justify="left", box=SIMPLE_HEAD)
+        cards = Table(title=f"topic {SUSPECTS}: cards in a hurry", title_justify="left", box=SIMPLE_HEAD)
         cards.add_column("card")
         cards.add_column("attempts", justify="right")
-        cards.add_column("noticed by")
-        for each in sorted(results.anomalies.values(), key=lambda each: str(each["at"]), reverse=True)[:LINES]:
-            cards.add_row(each["card"], str(each["failed"]), each["at"])
+        cards.add_column("before")
+        for card, (attempts, end_ms) in sorted(results.suspects.items(), key=lambda each: -each[1][1])[:LINES]:
+            cards.add_row(card, str(attempts), f"{datetime.fromtimestamp(end_ms / 1000, UTC):%H:%M:%S}")
         return Group(
             f"topics orders, payments: {self._feed.orders:,} orders, {self._feed.payments:,} payments",
             f"topic {PAID}: {results.paid:,} payments joined with their order, {results.euros_paid:,.0f} euros",

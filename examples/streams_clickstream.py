@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver, col, left, right, struct
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, col, left, right, struct
 
 
 @dataclass
@@ -28,8 +30,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         driver.input_topic("users").pipe_input("u1", User("Ada", "London"))
         clicks = driver.input_topic("clicks")
         clicks.pipe_value(Click("u1", "/mill"))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver, col, tumbling, value
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, col, tumbling, value
 
 
 @dataclass
@@ -27,8 +29,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         attempts = driver.input_topic("authorization-attempts")
         for number in range(5):
             attempts.pipe_value(Attempt("4711", 9.99), number * 500)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver, col, tumbling
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, col, tumbling
 
 
 @dataclass
@@ -27,8 +29,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         views = driver.input_topic("page-views")
         for second, user, page in ((1, "ada", "/"), (20, "ada", "/mill"), (61, "bob", "/"), (62, "ada", "/health")):
             views.pipe_input(None, PageView(user, page), second * 1_000)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver, session, until_window_closes
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, session, until_window_closes
 
 MINUTE_MS = 60_000
 
@@ -21,8 +23,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         clicks = driver.input_topic("clicks")
         for minute, user in ((0, "ada"), (10, "ada"), (35, "ada"), (50, "bob"), (120, "ada")):
             clicks.pipe_input(user, "/page", minute * MINUTE_MS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology
 
 
 @dataclass
@@ -36,8 +38,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         events = driver.input_topic("cart-events")
         events.pipe_input("cart-1", CartEvent("add", "flour", 2))
         events.pipe_input("cart-1", CartEvent("add", "salt"))

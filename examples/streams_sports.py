@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver, col, sum_of, when
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, col, sum_of, when
 
 
 @dataclass
@@ -31,8 +33,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         events = driver.input_topic("game-events")
         for event in (Event("Kim", "shot", 3.5), Event("Lee", "assist", 2.0), Event("Kim", "shot", 0.4)):
             events.pipe_input("game-1", event)

@@ -5,7 +5,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver, col, left, right, struct
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, col, left, right, struct
 
 
 @dataclass
@@ -44,8 +46,8 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
-    with TopologyTestDriver(topology()) as driver:
+def main(open_driver: Opening = opened) -> None:
+    with open_driver(topology()) as driver:
         driver.input_topic("customers").pipe_input("c1", Customer("Ada", "gold"))
         driver.input_topic("accounts").pipe_input("a1", Account("c1", "EUR"))
         driver.input_topic("transactions").pipe_value(Transaction("a1", 1_250))

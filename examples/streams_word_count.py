@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from millstream.streams import StreamsBuilder, Topology, TopologyTestDriver
+from run_streams import Opening, opened
+
+from millstream.streams import StreamsBuilder, Topology, function, value
 
 
 def topology() -> Topology:
     builder = StreamsBuilder()
     (
         builder.stream("lines", value=str)
-        .flat_map_values(lambda line: line.lower().split(), value=str)
-        .group_by(lambda _key, word: word, key=str)
+        .flat_map_values(function("split", function("lower", value()), " +"))
+        .group_by(value())
         .count(store="word-counts")
         .to_stream()
         .to("counts")
@@ -18,9 +20,9 @@ def topology() -> Topology:
     return builder.build()
 
 
-def main() -> None:
+def main(open_driver: Opening = opened) -> None:
     print(topology().describe())
-    with TopologyTestDriver(topology()) as driver:
+    with open_driver(topology()) as driver:
         driver.input_topic("lines").pipe_value("To mill or not to mill")
         for word, count in driver.store("word-counts").all():
             print(f"{word:<10}{count}")

@@ -33,6 +33,10 @@ def test_every_example_is_here() -> None:
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_an_example_says_what_it_should(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_example_says_what_it_should(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(EXAMPLES)
+    monkeypatch.setattr("sys.argv", [name])
     runpy.run_path(str(EXAMPLES / f"streams_{name}.py"), run_name="__main__")
     assert capsys.readouterr().out.splitlines()[-len(SAID[name]) :] == SAID[name]

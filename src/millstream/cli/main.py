@@ -25,6 +25,7 @@ GROUPS = {
     "consume": ("millstream.cli.consume", "read records"),
     "group": ("millstream.cli.group", "consumer groups: members, lag, offsets"),
     "transaction": ("millstream.cli.transaction", "list, describe and abort transactions"),
+    "streams": ("millstream.cli.streams", "streams applications: describe, reset"),
     "cluster": ("millstream.cli.cluster", "run a local cluster; brokers, quorum, leaders, moves, disks"),
     "log": ("millstream.cli.log", "look into log directories"),
     "format": ("millstream.cli.storage", "prepare a data directory"),
@@ -39,6 +40,7 @@ TOOLS = {
     "kafka-console-consumer": "millstream.cli.kafka.console_consumer",
     "kafka-consumer-groups": "millstream.cli.kafka.consumer_groups",
     "kafka-transactions": "millstream.cli.kafka.transactions",
+    "kafka-streams-application-reset": "millstream.cli.kafka.streams_application_reset",
     "kafka-server-start": "millstream.cli.kafka.server_start",
 }
 INTERRUPTED, PIPE_CLOSED = 130, 141

@@ -7,11 +7,13 @@
     clicks.filter(col("page") != "/health").group_by(col("user")).windowed_by(tumbling(60_000)).count()
 
 dsl/ the verbs; expressions/ columns; windows.py, serdes.py, types.py what they speak of; plan/ the plan that they
-build; interpret/ the test driver that runs it. It imports no broker and no Spark.
+build; interpret/ the test driver that runs it; application.py and lower/ run it on Spark. It imports no broker, and
+Spark only when an application starts.
 """
 
 from __future__ import annotations
 
+from millstream.streams.application import Application
 from millstream.streams.dsl.builder import StreamsBuilder
 from millstream.streams.dsl.columns import avg_of, count_of, max_of, min_of, sum_of
 from millstream.streams.dsl.grouped import KGroupedStream
@@ -76,6 +78,7 @@ __all__ = [
     "JSON_SERDE",
     "LONG_SERDE",
     "STRING_SERDE",
+    "Application",
     "Expression",
     "ExpressionError",
     "GlobalKTable",

@@ -116,6 +116,10 @@ class JsonSerde:
         except msgspec.DecodeError as wrong:
             raise SerdeError(f"{data[:100]!r}: {wrong}") from None
 
+    def __reduce__(self) -> tuple[type, tuple[DataType]]:
+        # What msgspec compiled is made again elsewhere, such as in Spark's workers.
+        return JsonSerde, (self.type,)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, JsonSerde) and other.type == self.type
 

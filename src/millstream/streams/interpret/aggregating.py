@@ -90,6 +90,12 @@ def window_aggregate(
     observed_ms = -1
     closing = Closing(store, size_ms, forward, inclusive=False)
 
+    def load(kept: dict[bytes, Any]) -> None:
+        nonlocal observed_ms
+        observed_ms, closing.last_close_ms = kept.get(b"", (-1, None))
+
+    task.keep(lambda: {b"": [observed_ms, closing.last_close_ms]}, load)
+
     def process(key: Any, value: Any, timestamp: int, headers: Any) -> None:
         nonlocal observed_ms
         if key is None:
@@ -134,18 +140,18 @@ class Closing:
         self._size_ms = size_ms
         self._forward = forward
         self._inclusive = inclusive
-        self._last_close_ms: int | None = None
+        self.last_close_ms: int | None = None
 
     def emit(self, close_ms: int, headers: Any) -> None:
-        if self._last_close_ms is not None and self._last_close_ms >= close_ms:
+        if self.last_close_ms is not None and self.last_close_ms >= close_ms:
             return
         to_ms = close_ms - self._size_ms - (1 if self._inclusive else 0)
         if to_ms < 0:
             return
         from_ms = 0
-        if self._last_close_ms is not None:
-            from_ms = max(0, self._last_close_ms - self._size_ms + (0 if self._inclusive else 1))
-        self._last_close_ms = close_ms
+        if self.last_close_ms is not None:
+            from_ms = max(0, self.last_close_ms - self._size_ms + (0 if self._inclusive else 1))
+        self.last_close_ms = close_ms
         for key, start_ms, value, time_ms in list(self._store.fetch_all_rows(from_ms, to_ms)):
             window = Windowed(key, Window(start_ms, start_ms + self._size_ms))
             self._forward(window, value, None, time_ms, headers)

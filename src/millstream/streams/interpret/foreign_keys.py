@@ -74,6 +74,23 @@ class ForeignKeys:
         self._answer_topic = node.part("response topic")
         task.handlers[self._ask_topic] = self._on_question
         task.handlers[self._answer_topic] = self._on_answer
+        self._from_key = node.primary_key_serde.deserialize
+        task.keep(self._save, self._load)
+
+    def _save(self) -> dict[bytes, Any]:
+        """Who refers to what, under both keys: the foreign one's length, it, and the row's."""
+        return {
+            len(foreign_key).to_bytes(4) + foreign_key + row_key: [question.value_bytes, question.instruction.value]
+            for foreign_key, subscribers in self._subscriptions.items()
+            for row_key, question in subscribers.items()
+        }
+
+    def _load(self, kept: dict[bytes, Any]) -> None:
+        self._subscriptions = {}
+        for place, (value_bytes, instruction) in kept.items():
+            end = 4 + int.from_bytes(place[:4])
+            question = Subscription(value_bytes, Instruction(instruction), self._from_key(place[end:]))
+            self._subscriptions.setdefault(place[4:end], {})[place[end:]] = question
 
     def on_primary(self, key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
         """A row of the left table has changed."""

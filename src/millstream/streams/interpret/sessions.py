@@ -45,6 +45,13 @@ class SessionAggregate:
         self._final = final
         self._observed_ms = -1
         self._last_close_ms = 0
+        task.keep(self._save, self._load)
+
+    def _save(self) -> dict[bytes, Any]:
+        return {b"": [self._observed_ms, self._last_close_ms]}
+
+    def _load(self, kept: dict[bytes, Any]) -> None:
+        self._observed_ms, self._last_close_ms = kept.get(b"", (-1, 0))
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Any) -> None:
         if key is None:

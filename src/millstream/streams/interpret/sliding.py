@@ -48,6 +48,15 @@ class SlidingAggregate:
         self._sends_old = sends_old
         self._closing = Closing(store, windows.difference_ms, forward, inclusive=True) if final else None
         self._observed_ms = -1
+        task.keep(self._save, self._load)
+
+    def _save(self) -> dict[bytes, Any]:
+        return {b"": [self._observed_ms, None if self._closing is None else self._closing.last_close_ms]}
+
+    def _load(self, kept: dict[bytes, Any]) -> None:
+        self._observed_ms, closed_ms = kept.get(b"", (-1, None))
+        if self._closing is not None:
+            self._closing.last_close_ms = closed_ms
 
     def process(self, key: Any, value: Any, timestamp: int, headers: Any) -> None:
         if key is None or value is None:

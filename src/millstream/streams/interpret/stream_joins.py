@@ -8,6 +8,7 @@ most once a second of wall-clock time; the driver looks with every record that m
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
 
 _NEVER_MS = 2**63
+_PLACE = Struct(">qB")
 
 
 class SharedJoin:
@@ -41,6 +43,29 @@ class SharedJoin:
         self._order: list[tuple[int, int, bytes]] = []
         self._earliest_ms = _NEVER_MS
         self._to_key = node.this_store.key_serde.serialize
+        task.keep(self._save, self._load)
+
+    def _save(self) -> dict[bytes, Any]:
+        """Stream time, and everybody who waits, under time, side and key."""
+        to_value = (self.node.other_store.value_serde.serialize, self.node.this_store.value_serde.serialize)
+        kept: dict[bytes, Any] = {b"": [self.stream_time_ms, min(self._earliest_ms, _NEVER_MS - 1)]}
+        for (time_ms, side, row_key), (_, values) in self._waiting.items():
+            kept[_PLACE.pack(time_ms, side) + row_key] = [to_value[side](value) for value in values]
+        return kept
+
+    def _load(self, kept: dict[bytes, Any]) -> None:
+        left, right = self.node.this_store, self.node.other_store
+        from_value = (right.value_serde.deserialize, left.value_serde.deserialize)
+        self.stream_time_ms, earliest_ms = kept.get(b"", (-1, _NEVER_MS - 1))
+        self._earliest_ms = _NEVER_MS if earliest_ms == _NEVER_MS - 1 else earliest_ms
+        self._waiting = {}
+        for place, values in kept.items():
+            if place:
+                time_ms, side = _PLACE.unpack_from(place)
+                row_key = place[_PLACE.size :]
+                held = [from_value[side](value) for value in values]
+                self._waiting[time_ms, side, row_key] = (left.key_serde.deserialize(row_key), held)
+        self._order = sorted(self._waiting)
 
     def wait(self, key: Any, value: Any, timestamp: int, *, is_left: bool) -> None:
         self._earliest_ms = min(self._earliest_ms, timestamp)

@@ -173,6 +173,38 @@ class Suppressing:
         self._observed_ms = -1
         self._earliest_ms = 2**63
 
+    def save(self) -> dict[bytes, Any]:
+        """Stream time under nothing, and what waits under its key behind a letter."""
+        node, kept = self._node, dict[bytes, Any]()
+        kept[b""] = [self._observed_ms]
+
+        def as_bytes(value: Any) -> bytes | None:
+            return None if value is None else node.value_serde.serialize(value)
+
+        for (time_ms, row_key), (_, new, old, timestamp, headers) in self._waiting.items():
+            values = [as_bytes(new), as_bytes(old), as_bytes(self._seen[row_key])]
+            kept[b"k" + row_key] = [time_ms, timestamp, [list(each) for each in headers or ()], *values]
+        return kept
+
+    def load(self, kept: dict[bytes, Any]) -> None:
+        node = self._node
+
+        def value_of(held: bytes | None) -> Any:
+            return None if held is None else node.value_serde.deserialize(held)
+
+        (self._observed_ms,) = kept.get(b"", (-1,))
+        self._places, self._waiting, self._seen = {}, {}, {}
+        for place, row in kept.items():
+            if place:
+                time_ms, timestamp, headers, new, old, seen = row
+                row_key = place[1:]
+                self._places[row_key] = (time_ms, row_key)
+                shown = tuple((name, value) for name, value in headers)
+                key = node.key_serde.deserialize(row_key)
+                self._waiting[time_ms, row_key] = (key, value_of(new), value_of(old), timestamp, shown)
+                self._seen[row_key] = value_of(seen)
+        self._earliest_ms = min((time_ms for time_ms, _ in self._waiting), default=2**63)
+
     def process(self, key: Any, new: Any, old: Any, timestamp: int, headers: Any) -> None:
         node = self._node
         self._observed_ms = max(self._observed_ms, timestamp)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     Handler = Callable[[Any, Any, int, Any], None]
+    Kept = dict[bytes, Any]
+    Save = Callable[[], Kept]
+    Load = Callable[[Kept], None]
 
 
 class RecordMetadata(NamedTuple):
@@ -60,6 +63,25 @@ class Task:
         self._busy = False
         self._by_stream_time: list[Punctuation] = []
         self._by_wall_clock: list[Punctuation] = []
+        # What operators know besides their stores, by the name of their node: how it is read, and how it is put back.
+        self.kept: dict[str, tuple[Save, Load]] = {}
+        self.keeping = ""
+
+    def keep(self, save: Save, load: Load) -> None:
+        """Something that the node which is being wired must know again after a restart.
+
+        It is a mapping of bytes to numbers, bytes and lists of them, so that whoever stores it can store what changed.
+        """
+        self.kept[self.keeping] = (save, load)
+
+    def saved_clocks(self) -> Kept:
+        """Stream time, and when punctuations are due next."""
+        return {b"": [self.stream_time_ms, [each.next_ms for each in self._by_stream_time]]}
+
+    def load_clocks(self, kept: Kept) -> None:
+        self.stream_time_ms, due = kept.get(b"", [-1, []])
+        for punctuation, next_ms in zip(self._by_stream_time, due, strict=False):
+            punctuation.next_ms = next_ms
 
     def drop(self, reason: str) -> None:
         """A record is left out, for a reason that Kafka Streams counts too."""

@@ -38,15 +38,22 @@ def state_of(spec: Store) -> KeyValueState | WindowState | SessionState:
 class Wiring:
     """The steps of a plan on a task. `write` takes what goes to topics: (topic, key, value, timestamp, headers)."""
 
-    def __init__(self, plan: Plan, task: Task, write: Callable[[str, Any, Any, int, Any], None]) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        task: Task,
+        write: Callable[[str, Any, Any, int, Any], None],
+        make_store: Callable[[Store], Any] = state_of,
+    ) -> None:
         self._plan = plan
         self._task = task
         self._write = write
-        self.stores: dict[str, Any] = {name: state_of(spec) for name, spec in plan.stores.items()}
+        self.stores: dict[str, Any] = {name: make_store(spec) for name, spec in plan.stores.items()}
         self.closers: list[Callable[[], None]] = []
         self._steps: dict[str, tuple[Step, ...]] = {}
         self._suppressing: dict[str, tables.Suppressing] = {}
         for node in reversed(plan.nodes):
+            task.keeping = node.name
             self._steps[node.name] = self._wire(node, self._behind(node.name))
 
     def _behind(self, name: str) -> Step:
@@ -190,8 +197,9 @@ class Wiring:
                 bound = binding.of_value(mapper, schema, with_key=with_key)
                 return tables.table_map(bound, self._own_store(node), forward, sends_old=sends_old)
             case n.Suppress():
-                self._suppressing[node.name] = tables.Suppressing(node, forward)
-                return self._suppressing[node.name].process
+                suppressing = self._suppressing[node.name] = tables.Suppressing(node, forward)
+                self._task.keep(suppressing.save, suppressing.load)
+                return suppressing.process
 
     def _own_store(self, node: Any) -> Any:
         return None if node.store is None else self.stores[node.store.name]

@@ -98,7 +98,7 @@ class InternalTopic:
 def parts_of(plan: Plan) -> list[Part]:
     """Every part that runs in tasks, in the order of the plan."""
     # Groups of one table share the processor that finds their keys.
-    return list(dict.fromkeys(part for node in plan.nodes for part in _parts(plan, node)))
+    return list(dict.fromkeys(part for node in plan.nodes for part in parts_of_node(plan, node)))
 
 
 def value_stores(plan: Plan, name: str) -> tuple[str, ...]:
@@ -117,7 +117,8 @@ def value_stores(plan: Plan, name: str) -> tuple[str, ...]:
     return ()
 
 
-def _parts(plan: Plan, node: AnyNode) -> Iterator[Part]:
+def parts_of_node(plan: Plan, node: AnyNode) -> Iterator[Part]:
+    """What one operator is made of; nothing for a global table, which runs in no task."""
     fed = node.inputs
     match node:
         case StreamSource() | TableSource() | GlobalTableSource():

@@ -1,0 +1,306 @@
+"""A sub-topology on DataFrames: a micro-batch's records in, records for topics out, snapshots in between.
+
+The nodes are compiled anew for each micro-batch, since an aggregation in windows needs to know what came before it.
+Results of a try are held apart until the next micro-batch shows that it was committed; if the same one comes again,
+everything is read back from the changelogs.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from millstream.client.offsets import LATEST, list_offsets
+from millstream.spark.options import Selection
+from millstream.spark.planning import find_present
+from millstream.streams.lower.native import flows, stateless
+from millstream.streams.lower.native.aggregating import Aggregating
+from millstream.streams.lower.native.flows import Flow
+from millstream.streams.lower.native.joins import HeldTable, joined_with_table
+from millstream.streams.lower.native.pruning import TYPES, needed_columns
+from millstream.streams.lower.native.serdes import changelog_key, encode
+from millstream.streams.lower.native.snapshots import read_span, read_topic
+from millstream.streams.lower.native.supported import table_chain
+from millstream.streams.lower.tasks.partition import place_of
+from millstream.streams.lower.tasks.restoring import read_back
+from millstream.streams.lower.tasks.wires import pack, unpack
+from millstream.streams.lower.topics import tasks_topic
+from millstream.streams.plan import nodes as n
+from millstream.streams.plan.stores import KeyValueStore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+    from millstream.client.client import Client
+    from millstream.client.grouping import TopicPartition
+    from millstream.client.sync import SyncClient
+    from millstream.streams.lower.sinking import Span
+    from millstream.streams.lower.subtopologies import SubTopology
+    from millstream.streams.plan.plan import Plan
+    from millstream.streams.plan.stores import Store
+    from millstream.streams.settings import Settings
+
+    Read = Callable[[list[str]], DataFrame]
+
+# So many records are looked at one by one where that saves a step of Spark's.
+_FEW = 2_000
+
+
+class NativeEngine:
+    """One sub-topology of one running application."""
+
+    # A transaction of some seconds.
+    offsets_max = 2_000_000
+
+    def __init__(self, plan: Plan, part: SubTopology, settings: Settings) -> None:
+        self._plan = plan
+        self._part = part
+        self._connection = settings.connection
+        self._application_id = settings.application_id
+        self._nodes = [node for node in plan.nodes if node.name in part.nodes]
+        self._aggregating = {node.name: Aggregating(node) for node in self._nodes if isinstance(node, n.Aggregate)}
+        self._tables = {node.inputs[1]: HeldTable() for node in self._nodes if isinstance(node, n.StreamTableJoin)}
+        self.columns = needed_columns(plan, part)
+        self._tried: int | None = None
+        self._persisted: list[DataFrame] = []
+
+    # -- the driver's side of a micro-batch
+
+    def output(self, batch: DataFrame, client: SyncClient, batch_id: int, span: Span) -> DataFrame:
+        """What a micro-batch writes, as rows."""
+        self._let_go()
+        if self._tried is not None and self._tried < batch_id:
+            self.committed()
+        else:
+            self._restore(batch.sparkSession, client, span)
+        self._tried = batch_id
+        counts = {name: sum(span.sizes(name)) for name in self._names()}
+        if len(self._part.topics) == 1:
+            return self.compiled(lambda _topics: batch, counts)
+        # Each topic by itself: the batch is all of them in one, and each use of it would read all of them.
+        return self.compiled(lambda names: self._read(batch.sparkSession, names, span), counts)
+
+    def _names(self) -> list[str]:
+        return [self._part.full_name(topic, self._application_id) for topic in self._part.topics]
+
+    def _read(self, spark: SparkSession, names: list[str], span: Span) -> DataFrame:
+        return read_span(spark, names, span, self._connection, self.columns)
+
+    def committed(self) -> None:
+        """What the last micro-batch made is what the next one starts from."""
+        for each in self._aggregating.values():
+            each.committed()
+        for table in self._tables.values():
+            table.committed()
+
+    def written(self, rows: list[Row]) -> None:
+        """How much has changed tells how large the snapshots are."""
+        for each in self._aggregating.values():
+            changelog = self._part.changelog(each.node.store, self._application_id)
+            each.changed(sum(row["records"] for row in rows if row["topic"] == changelog))
+
+    def _let_go(self) -> None:
+        for rows in self._persisted:
+            rows.unpersist()
+        self._persisted = []
+
+    def _restore(self, spark: SparkSession, client: SyncClient, span: Span) -> None:
+        """Everything from the changelogs, as far as it is committed; tables from their topics, up to the batch."""
+        for source, held in self._tables.items():
+            self._restore_table(spark, source, held, span)
+        if not self._aggregating:
+            return
+        ends, ids = client.run(self._ask_ends)
+        topic = tasks_topic(self._application_id)
+        read = partial(read_back, ids, self._connection)
+        known: dict[tuple[bytes, int], Any] = {}
+        for (name, index), end in ends.items():
+            if name == topic and end > 0:
+                for key, value, _ in read(topic, index, 0, end):
+                    known[key or b"", index] = None if value is None else unpack(value)
+        for each in self._aggregating.values():
+            place = place_of(self._part.number, each.node.name, b"")
+            observed = {index: held[0] for (key, index), held in known.items() if key == place and held}
+            changelog = self._part.changelog(each.node.store, self._application_id)
+            each.restore(spark, changelog, ends, self._connection, observed)
+
+    def _restore_table(self, spark: SparkSession, name: str, held: HeldTable, span: Span) -> None:
+        source, chain = table_chain(self._plan, name)
+        ends = {place: start for place, start in span.starts.items() if place[0] == source.topic}
+        count = sum(ends.values())
+        if count == 0:
+            held.hold(None, 0)
+            return
+        rows = read_topic(spark, source.topic, ends, self._connection)
+        changes = rows.selectExpr("*", "0L as offset", "null as headers", "timestamp_millis(timestamp) as at")
+        flow = flows.decoded(changes.drop("timestamp").withColumnRenamed("at", "timestamp"), source.store)
+        for node in chain:
+            flow = stateless.table_mapped(node, flow)
+        held.hold(flow.rows.where("value is not null"), count)
+
+    async def _ask_ends(self, client: Client) -> tuple[dict[TopicPartition, int], dict[str, str]]:
+        names = [self._part.changelog(each.node.store, self._application_id) for each in self._aggregating.values()]
+        present = await find_present(client, Selection(names=(*names, tasks_topic(self._application_id))))
+        found = await list_offsets(client, dict.fromkeys(present.places, LATEST), read_committed=True)
+        return {place: each.offset for place, each in found.items()}, present.ids
+
+    # -- from records to records
+
+    def compiled(self, read: Read, counts: Mapping[str, int]) -> DataFrame:
+        """The sub-topology over the records that `read` gives for topics; aggregations in windows look at them at once.
+
+        `counts` says about how many there are in each topic.
+        """
+        leaves = [node for node in self._nodes if isinstance(node, n.Sink | n.Aggregate) or self._leads_out(node)]
+        if len(leaves) > 1:
+            read = self._kept(read)
+        found: dict[str, Flow] = {}
+        out: list[DataFrame] = []
+        for node in self._nodes:
+            self._compile(node, read, counts, found, out)
+            if node.name in self._tables:
+                topic = table_chain(self._plan, node.name)[0].topic
+                self._tables[node.name].add(found[node.name].rows, counts.get(topic, 0))
+        rows = out[0]
+        for other in out[1:]:
+            rows = rows.unionByName(other)
+        # Each part of a union is tasks of its own, mostly tiny ones.
+        return rows.coalesce(rows.sparkSession.sparkContext.defaultParallelism) if len(out) > 1 else rows
+
+    def _kept(self, read: Read) -> Read:
+        """Several need the records: they are read once."""
+        rows: dict[tuple[str, ...], DataFrame] = {}
+
+        def kept(names: list[str]) -> DataFrame:
+            if tuple(names) not in rows:
+                rows[tuple(names)] = read(names).persist()
+                self._persisted.append(rows[tuple(names)])
+            return rows[tuple(names)]
+
+        return kept
+
+    def _leads_out(self, node: n.AnyNode) -> bool:
+        return isinstance(node, n.Repartition) and node.topic in self._part.written
+
+    def _compile(
+        self, node: n.AnyNode, read: Read, counts: Mapping[str, int], found: dict[str, Flow], out: list[DataFrame]
+    ) -> None:
+        fed = found.get(node.inputs[0]) if node.inputs else None
+        match node:
+            case n.StreamSource() | n.TableSource():
+                found[node.name] = self._source(node, read)
+            case n.Repartition():
+                self._repartition(node, read, found, out)
+            case n.Sink():
+                assert fed is not None
+                topic = node.topic if isinstance(node.topic, str) else stateless.column(node.topic, fed)  # type: ignore[arg-type]
+                out.append(flows.written(fed, topic, node.key_serde, node.value_serde))
+            case n.Aggregate():
+                assert fed is not None
+                found[node.name] = self._aggregate(node, fed, out, few=sum(counts.values()) in range(1, _FEW))
+            case n.StreamTableJoin():
+                assert fed is not None
+                found[node.name] = joined_with_table(node, fed, self._tables[node.inputs[1]])
+            case n.Merge():
+                found[node.name] = stateless.merged([found[name] for name in node.inputs])
+            case n.Branch():
+                assert fed is not None
+                found.update(stateless.branches(node, fed))
+            case n.BranchChild():
+                pass
+            case _:
+                assert fed is not None
+                found[node.name] = self._one_by_one(node, fed, out)
+
+    def _source(self, node: n.StreamSource | n.TableSource, read: Read) -> Flow:
+        from pyspark.sql import functions as f
+
+        if isinstance(node, n.StreamSource):
+            return flows.decoded(read(list(node.topics)), node)
+        changes = flows.decoded(read([node.topic]), node.store)
+        return changes.with_rows(changes.rows.where(f.col("key").isNotNull()))
+
+    def _repartition(self, node: n.Repartition, read: Read, found: dict[str, Flow], out: list[DataFrame]) -> None:
+        from pyspark.sql import functions as f
+
+        topic = f"{self._application_id}-{node.topic}"
+        fed = found.get(node.inputs[0])
+        if fed is not None:
+            rows = fed.rows.where(f.col("key").isNotNull()) if node.drops_null_keys else fed.rows
+            out.append(flows.written(fed.with_rows(rows), topic, node.key_serde, node.value_serde))
+        if node.topic in self._part.topics:
+            found[node.name] = flows.decoded(read([topic]), node)
+
+    def _one_by_one(self, node: n.AnyNode, fed: Flow, out: list[DataFrame]) -> Flow:
+        from dataclasses import replace
+
+        from pyspark.sql import functions as f
+
+        match node:
+            case n.Filter():
+                return stateless.filtered(node, fed)
+            case n.Map() | n.MapValues() | n.SelectKey():
+                return stateless.mapped(node, fed)
+            case n.FlatMapValues():
+                return stateless.flat_mapped_values(node, fed)
+            case n.TableFilter() | n.TableMapValues():
+                changed = stateless.table_mapped(node, fed)
+                if node.store is not None:
+                    out.append(self._logged(changed, node.store))
+                return changed
+            case n.ToTable():
+                table = fed.with_rows(fed.rows.where(f.col("key").isNotNull()))
+                if node.materialized:
+                    out.append(self._logged(table, node.store))
+                return table
+            case n.ToStream():
+                return replace(fed, old=False).with_rows(fed.rows.drop("old")) if fed.old else fed
+        raise TypeError(f"{node!r} does not run in Spark's own operators")
+
+    def _aggregate(self, node: n.Aggregate, fed: Flow, out: list[DataFrame], *, few: bool) -> Flow:
+        each = self._aggregating[node.name]
+        rows = each.add(fed.rows, self._persisted, few=few)
+        changed = Flow(rows, windowed=node.windows is not None, old=node.sends_old_values)
+        out.append(self._logged(changed, node.store))
+        if node.windows is not None and each.observed_ms:
+            out.append(self._stream_times(node, each.observed_ms, fed.rows.sparkSession))
+        return changed
+
+    def _stream_times(self, node: n.Aggregate, observed_ms: Mapping[int, int], spark: SparkSession) -> DataFrame:
+        """How far stream time has come in each partition, as the engine for Python would keep it too."""
+        from pyspark.sql import functions as f
+
+        place = f.lit(bytearray(place_of(self._part.number, node.name, b"")))
+        times = [
+            f.struct(f.lit(index).alias("partition"), f.lit(bytearray(pack([at, None]))).alias("value"))
+            for index, at in observed_ms.items()
+        ]
+        rows = spark.range(0, 1, 1, 1).select(f.explode(f.array(*times)).alias("each"))
+        return rows.select(
+            f.lit(tasks_topic(self._application_id)).alias("topic"),
+            "each.partition",
+            place.alias("key"),
+            "each.value",
+            f.lit(max([0, *observed_ms.values()])).cast("bigint").alias("timestamp"),
+            f.lit(None).cast(TYPES["headers"]).alias("headers"),
+        )
+
+    def _logged(self, flow: Flow, store: Store) -> DataFrame:
+        """Changes of a table as records of its changelog, in the partition of their task."""
+        from pyspark.sql import functions as f
+
+        if isinstance(store, KeyValueStore):
+            key = encode(f.col("key"), store.key_serde)
+        else:
+            key = changelog_key(f.col("key.key"), store.key_serde, f.col("key.window.start_ms"))
+        value = f.col("value") if flow.raw_value else encode(f.col("value"), store.value_serde)
+        return flow.rows.select(
+            f.lit(self._part.changelog(store, self._application_id)).alias("topic"),
+            "partition",
+            key.alias("key"),
+            value.alias("value"),
+            "timestamp",
+            f.lit(None).cast(TYPES["headers"]).alias("headers"),
+        )

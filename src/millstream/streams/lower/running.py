@@ -1,0 +1,205 @@
+"""A running application: its topics prepared, one query started for each sub-topology.
+
+A query reads the topics of its sub-topology and gives each micro-batch to the engine and the sink. Where there is no
+checkpoint yet, or any more, it starts at the offsets of the consumer group, or where `auto.offset.reset` says.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+
+from millstream.client.groups import committed_offsets
+from millstream.client.sync import SyncClient
+from millstream.spark.exactly_once_sink import Sink
+from millstream.streams.lower.native.engine import NativeEngine
+from millstream.streams.lower.native.pruning import schema_of
+from millstream.streams.lower.native.supported import why_not
+from millstream.streams.lower.sinking import EngineLayout
+from millstream.streams.lower.subtopologies import subtopologies
+from millstream.streams.lower.tasks.engine import TaskEngine
+from millstream.streams.lower.topics import prepare_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+    from millstream.streams.lower.sinking import Engine
+    from millstream.streams.lower.subtopologies import SubTopology
+    from millstream.streams.settings import Guarantee, Settings
+    from millstream.streams.topology import Topology
+
+log = logging.getLogger("millstream.streams")
+
+AVAILABLE_NOW = "available_now"
+_EARLIEST, _LATEST = -2, -1
+_POLL_S = 0.2
+_LOOK_S = 0.02
+_GAP_S = 20.0
+_START_S = 60.0
+
+
+class Running:
+    """What `Application.start` makes."""
+
+    def __init__(
+        self,
+        topology: Topology,
+        settings: Settings,
+        spark: SparkSession | None,
+        *,
+        guarantee: Guarantee,
+        trigger: str | None,
+    ) -> None:
+        self._plan = topology.plan
+        self._settings = settings
+        self._given = spark
+        self._exactly_once = guarantee == "exactly_once_v2"
+        self._trigger = trigger
+        self._parts = subtopologies(self._plan)
+        self.queries: list[StreamingQuery] = []
+
+    def start(self) -> None:
+        """Prepare the topics and start all queries."""
+        from millstream import spark as millstream_spark
+
+        spark = millstream_spark.session() if self._given is None else millstream_spark.register(self._given)
+        with SyncClient(self._settings.connection) as client:
+            counts = client.run(prepare_topics, self._plan, self._settings)
+            committed = client.run(committed_offsets, self._settings.application_id)
+        places = {place: each.offset for place, each in committed.items()}
+        run_id = f"{self._settings.application_id}/{time.time_ns()}"
+        self.queries = []
+        for part in self._parts:
+            partitions = max(counts[name] for name in self._names(part))
+            engine: Engine
+            reason = why_not(self._plan, part)
+            if reason is None:
+                engine = NativeEngine(self._plan, part, self._settings)
+            else:
+                log.info("sub-topology %d runs in Python: %s", part.number, reason)
+                engine = TaskEngine(self._plan, part, self._settings, partitions, run_id)
+            rows = self._read(spark, part, engine, counts, places)
+            self.queries.append(self._start_query(rows, part, engine))
+            _until_initialized(self.queries[-1])
+        if self._trigger == AVAILABLE_NOW:
+            threading.Thread(target=self._stop_when_done, name=f"until-done-{run_id}", daemon=True).start()
+
+    def _stop_when_done(self) -> None:
+        """Spark's own trigger of that name would not see what one query writes for another."""
+        try:
+            self.process_all_available()
+        except Exception:  # noqa: BLE001  # why it ended is for who waits
+            log.debug("%s failed", self._settings.application_id)
+        self.stop()
+
+    def _names(self, part: SubTopology) -> list[str]:
+        return [part.full_name(topic, self._settings.application_id) for topic in part.topics]
+
+    def _read(
+        self,
+        spark: SparkSession,
+        part: SubTopology,
+        engine: Engine,
+        counts: dict[str, int],
+        places: dict[tuple[str, int], int],
+    ) -> DataFrame:
+        first = _EARLIEST if self._settings.reset == "earliest" else _LATEST
+        starts: dict[str, dict[str, int]] = {}
+        for name in self._names(part):
+            # What waits in an internal topic is never skipped.
+            default = _EARLIEST if name.startswith(f"{self._settings.application_id}-") else first
+            starts[name] = {str(index): places.get((name, index), default) for index in range(counts[name])}
+        reader = spark.readStream.format("millstream").options(
+            **{f"kafka.{name}": value for name, value in self._settings.connection.items()}
+        )
+        reader = reader.option("subscribe", ",".join(starts)).option("startingOffsets", json.dumps(starts))
+        reader = reader.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
+        at_once = self._settings.offsets_max or engine.offsets_max
+        return reader.option("maxOffsetsPerTrigger", str(at_once)).schema(schema_of(engine.columns)).load()
+
+    def _start_query(self, rows: DataFrame, part: SubTopology, engine: Engine) -> StreamingQuery:
+        settings = self._settings
+        checkpoint = str(PurePosixPath(settings.folder) / settings.application_id / str(part.number))
+        layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint)
+        sink = Sink(
+            layout,  # type: ignore[arg-type]  # it writes as one
+            location=checkpoint,
+            exactly_once=self._exactly_once,
+            group=settings.application_id,
+            transaction_timeout_ms=settings.transaction_timeout_ms,
+        )
+        writer = rows.writeStream.foreachBatch(sink).queryName(f"{settings.application_id}-{part.number}")
+        writer = writer.option("checkpointLocation", checkpoint)
+        if self._trigger not in (None, AVAILABLE_NOW):
+            writer = writer.trigger(processingTime=self._trigger)
+        elif settings.interval_ms is not None:
+            writer = writer.trigger(processingTime=f"{settings.interval_ms} milliseconds")
+        query = writer.start()
+        threading.Thread(target=_close_after, args=(query, sink), name=f"after-{query.id}", daemon=True).start()
+        return query
+
+    # -- while it runs
+
+    @property
+    def is_active(self) -> bool:
+        return any(query.isActive for query in self.queries)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until all queries have ended; the first that fails is raised, after the others have been stopped."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while True:
+            self._raise_failure()
+            if not self.is_active:
+                return True
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
+            for query in self.queries:
+                if query.isActive:
+                    query.awaitTermination(_POLL_S)  # type: ignore[arg-type]  # Spark takes fractions
+                    break
+
+    def _raise_failure(self) -> None:
+        for query in self.queries:
+            failure = query.exception()
+            if failure is not None:
+                self.stop()
+                raise failure
+
+    def process_all_available(self) -> None:
+        """A sub-topology may feed another, or itself through one: this goes around until nobody has done anything."""
+        while True:
+            before = [query.lastProgress and query.lastProgress["batchId"] for query in self.queries]
+            for query in self.queries:
+                query.processAllAvailable()
+            self._raise_failure()
+            if before == [query.lastProgress and query.lastProgress["batchId"] for query in self.queries]:
+                return
+
+    def stop(self) -> None:
+        """Between two micro-batches if there is a gap; one that is cut off is done again by whoever goes on."""
+        for query in self.queries:
+            deadline = time.monotonic() + _GAP_S
+            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
+                time.sleep(_LOOK_S)
+            query.stop()
+
+
+def _until_initialized(query: StreamingQuery) -> None:
+    """One after the other: each source starts a Python of its own, and Spark gives it ten seconds."""
+    deadline = time.monotonic() + _START_S
+    while query.isActive and "nitializing" in query.status["message"] and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+
+
+def _close_after(query: StreamingQuery, sink: Sink) -> None:
+    """Let go of the sink's connections when the query has ended."""
+    try:
+        query.awaitTermination()
+    except Exception:  # noqa: BLE001  # why it ended is for who waits for the query
+        log.debug("query %s failed", query.id)
+    sink.close()

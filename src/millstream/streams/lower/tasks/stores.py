@@ -1,0 +1,148 @@
+"""The interpreter's stores, with a changelog: what has changed since it was last asked, and how a change is put back.
+
+The bytes are those of Kafka Streams' changelogs: a window store's key is the key, the start and a number that tells
+values of the same start apart; a session's is the key, the end and the start. A record's time is that of the value.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from millstream.streams.interpret.stores import KeyValueState
+from millstream.streams.interpret.window_stores import SessionState, WindowState
+from millstream.streams.plan.stores import KeyValueStore, SessionStore, Store, WindowStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.streams.windows import Windowed
+
+_WINDOW = struct.Struct(">qI")
+_SESSION = struct.Struct(">qq")
+_SEQUENCES = 1 << 32
+
+
+class Change(NamedTuple):
+    """A record for the changelog."""
+
+    key: bytes
+    value: bytes | None
+    timestamp_ms: int
+
+
+class LoggedKeyValues(KeyValueState):
+    """A key-value store with a changelog."""
+
+    def __init__(self, spec: KeyValueStore) -> None:
+        super().__init__(spec)
+        self._timestamped = spec.timestamped
+        self._changed: dict[bytes, None] = {}
+
+    def put(self, key: Any, value: Any, timestamp_ms: int = -1) -> None:
+        row_key = self._to_key(key)
+        self._changed[row_key] = None
+        if value is None:
+            self._rows.pop(row_key, None)
+        else:
+            self._rows[row_key] = (self._to_value(value), timestamp_ms)
+
+    def delete(self, key: Any) -> Any:
+        self._changed[self._to_key(key)] = None
+        return super().delete(key)
+
+    def changes(self) -> Iterator[Change]:
+        """Each key that has changed, with what it has now; they count as written then."""
+        changed, self._changed = self._changed, {}
+        for row_key in changed:
+            value, time_ms = self._rows.get(row_key, (None, -1))
+            yield Change(row_key, value, time_ms)
+
+    def put_back(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
+        """A record of the changelog."""
+        if value is None:
+            self._rows.pop(key, None)
+        else:
+            self._rows[key] = (value, timestamp_ms if self._timestamped else -1)
+
+
+class LoggedWindows(WindowState):
+    """A window store with a changelog."""
+
+    def __init__(self, spec: WindowStore) -> None:
+        super().__init__(spec)
+        self._changed: dict[tuple[bytes, int], None] = {}
+        self._added: list[Change] = []
+        self._sequence = 0
+
+    def put(self, key: Any, value: Any, start_ms: int, timestamp_ms: int = -1) -> None:
+        if start_ms < self._observed_ms - self._retention_ms:
+            return
+        super().put(key, value, start_ms, timestamp_ms)
+        row_key = self._to_key(key)
+        if not self._duplicates:
+            self._changed[row_key, start_ms] = None
+        elif value is not None:
+            self._sequence = (self._sequence + 1) % _SEQUENCES
+            place = row_key + _WINDOW.pack(start_ms, self._sequence)
+            self._added.append(Change(place, self._by_key[row_key][start_ms][-1][0], timestamp_ms))
+
+    def changes(self) -> Iterator[Change]:
+        added, self._added = self._added, []
+        yield from added
+        changed, self._changed = self._changed, {}
+        oldest_ms = self._observed_ms - self._retention_ms
+        for row_key, start_ms in changed:
+            # What has expired goes by the topic's retention, as in Kafka Streams.
+            if start_ms >= oldest_ms:
+                rows = self._by_key.get(row_key, {}).get(start_ms)
+                value, time_ms = rows[0] if rows else (None, -1)
+                yield Change(row_key + _WINDOW.pack(start_ms, 0), value, time_ms)
+
+    def put_back(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
+        at = len(key) - _WINDOW.size
+        start_ms, sequence = _WINDOW.unpack_from(key, at)
+        if self._duplicates:
+            # What this worker has put itself comes again with the changelog.
+            if (self._sequence - sequence) % _SEQUENCES < _SEQUENCES // 2 and self._sequence:
+                return
+            self._sequence = sequence
+        held = None if value is None else self._from_value(value)
+        super().put(self._from_key(key[:at]), held, start_ms, timestamp_ms)
+
+
+class LoggedSessions(SessionState):
+    """A session store with a changelog."""
+
+    def __init__(self, spec: SessionStore) -> None:
+        super().__init__(spec)
+        self._changed: dict[tuple[bytes, int, int], None] = {}
+
+    def put(self, session: Windowed, value: Any) -> None:
+        super().put(session, value)
+        start_ms, end_ms = session.window
+        self._changed[self._to_key(session.key), end_ms, start_ms] = None
+
+    def changes(self) -> Iterator[Change]:
+        changed, self._changed = self._changed, {}
+        for row_key, end_ms, start_ms in changed:
+            value = self._by_key.get(row_key, {}).get((end_ms, start_ms))
+            if value is not None or end_ms >= self._observed_ms - self._retention_ms:
+                yield Change(row_key + _SESSION.pack(end_ms, start_ms), value, end_ms)
+
+    def put_back(self, key: bytes, value: bytes | None, _timestamp_ms: int) -> None:
+        from millstream.streams.windows import Window, Windowed
+
+        end_ms, start_ms = _SESSION.unpack_from(key, len(key) - _SESSION.size)
+        held = None if value is None else self._from_value(value)
+        super().put(Windowed(self._from_key(key[: -_SESSION.size]), Window(start_ms, end_ms)), held)
+
+
+LoggedStore = LoggedKeyValues | LoggedWindows | LoggedSessions
+
+
+def logged_store(spec: Store) -> LoggedStore:
+    """An empty store with a changelog."""
+    if isinstance(spec, KeyValueStore):
+        return LoggedKeyValues(spec)
+    return LoggedWindows(spec) if isinstance(spec, WindowStore) else LoggedSessions(spec)

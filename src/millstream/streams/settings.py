@@ -1,0 +1,178 @@
+"""The settings of an application, under Kafka Streams' names.
+
+Each is declared once, with what it does here. A name that nobody knows is refused with the one that was probably meant;
+a name that Kafka Streams knows and that has no meaning on Spark is accepted and said in the log, so a file of settings
+can be taken over. Names of the clients' own settings (TLS, logins, time-outs) go to the client.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal
+
+from millstream.client.options import Options
+from millstream.streams.plan.names import nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+log = logging.getLogger("millstream.streams")
+
+Guarantee = Literal["exactly_once_v2", "at_least_once"]
+
+# Name -> what it does.
+KNOWN: Final = {
+    "application.id": "prefix of internal topics, name of the consumer group",
+    "bootstrap.servers": "where the cluster is",
+    "processing.guarantee": "exactly_once_v2 (exactly_once is its old name) or at_least_once",
+    "auto.offset.reset": "where a topic is read from that has no committed offset: earliest or latest",
+    "commit.interval.ms": "time between micro-batches; without it one follows the other",
+    "max.offsets.per.trigger": "about as many records in a micro-batch, of each sub-topology",
+    "state.dir": "folder for Spark's checkpoints; its loss costs no record, places and state are in topics",
+    "replication.factor": "of internal topics; -1 is the cluster's default",
+    "transaction.timeout.ms": "how long a micro-batch may take",
+    "compression.type": "of what is written",
+}
+# Kafka Streams knows them, and they have nothing to do here: Spark schedules, and keeps no stores on disk.
+WITHOUT_EFFECT: Final = (
+    "num.stream.threads",
+    "num.standby.replicas",
+    "statestore.cache.max.bytes",
+    "cache.max.bytes.buffering",
+    "topology.optimization",
+    "acceptable.recovery.lag",
+    "application.server",
+    "buffered.records.per.partition",
+    "client.id",
+    "default.dsl.store",
+    "max.task.idle.ms",
+    "max.warmup.replicas",
+    "metadata.max.age.ms",
+    "poll.ms",
+    "probing.rebalance.interval.ms",
+    "state.cleanup.delay.ms",
+    "task.timeout.ms",
+    "group.protocol",
+)
+# Serdes and handlers stand in the topology here, and a wrong guess would change results.
+REFUSED: Final = {
+    "default.key.serde": "say it where the stream is made, or as StreamsBuilder(key=...)",
+    "default.value.serde": "say it where the stream is made, or as StreamsBuilder(value=...)",
+    "default.timestamp.extractor": "say it where the stream is made, as timestamp_of=",
+    "deserialization.exception.handler": "a record that cannot be read stops the application",
+    "production.exception.handler": "a record that cannot be written stops the application",
+    "processing.exception.handler": "a record that cannot be processed stops the application",
+}
+_TOPIC_PREFIX: Final = "topic."
+_OLD_NAMES: Final = {"exactly_once": "exactly_once_v2", "exactly_once_beta": "exactly_once_v2"}
+
+
+class UnknownSetting(ValueError):
+    """A setting that nobody knows, or a value that it cannot have."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """An application's settings, checked."""
+
+    application_id: str
+    connection: dict[str, str]
+    guarantee: Guarantee = "exactly_once_v2"
+    reset: Literal["earliest", "latest"] = "earliest"
+    interval_ms: int | None = None
+    offsets_max: int | None = None
+    folder: str = ""
+    replication_factor: int = -1
+    transaction_timeout_ms: int = 300_000
+    compression: str = "none"
+    topic_settings: dict[str, str] = field(default_factory=dict)
+
+
+def guarantee_of(text: str) -> Guarantee:
+    """The guarantee that is meant by a name, also by an old one."""
+    found = _OLD_NAMES.get(text, text)
+    if found == "exactly_once_v2":
+        return "exactly_once_v2"
+    if found == "at_least_once":
+        return "at_least_once"
+    raise UnknownSetting(
+        f"processing.guarantee is {text!r}{nearest(text, ['exactly_once_v2', 'at_least_once'])}; "
+        "there are 'exactly_once_v2' and 'at_least_once'"
+    )
+
+
+def settings_of(
+    application_id: str, servers: str | Mapping[str, str] | None, given: Mapping[str, object] | None
+) -> Settings:
+    """What was asked for, as a whole; UnknownSetting with a hint if a name or a value is wrong."""
+    texts = {name: str(value) for name, value in (given or {}).items()}
+    connection = _connection(servers)
+    own: dict[str, str] = {}
+    topics: dict[str, str] = {}
+    for name, text in texts.items():
+        if name in REFUSED:
+            raise UnknownSetting(f"{name} has no place here: {REFUSED[name]}")
+        if name in WITHOUT_EFFECT:
+            log.warning("%s has no effect on Spark", name)
+        elif name.startswith(_TOPIC_PREFIX):
+            topics[name.removeprefix(_TOPIC_PREFIX)] = text
+        elif name in KNOWN:
+            own[name] = text
+        else:
+            connection[name.removeprefix("kafka.")] = text
+    if own.setdefault("application.id", application_id) != application_id:
+        raise UnknownSetting(
+            f"the application is called {application_id!r}, and application.id {own['application.id']!r}"
+        )
+    connection.setdefault("bootstrap.servers", own.get("bootstrap.servers", "localhost:9092"))
+    _check_names(connection)
+    return Settings(
+        application_id,
+        connection,
+        guarantee=guarantee_of(own.get("processing.guarantee", "exactly_once_v2")),
+        reset=_reset(own.get("auto.offset.reset", "earliest")),
+        interval_ms=_number(own, "commit.interval.ms", at_least=0),
+        offsets_max=_number(own, "max.offsets.per.trigger", at_least=1),
+        folder=own.get("state.dir") or str(Path(tempfile.gettempdir()) / "millstream-streams"),
+        replication_factor=_number(own, "replication.factor", at_least=-1) or -1,
+        transaction_timeout_ms=_number(own, "transaction.timeout.ms", at_least=1) or 300_000,
+        compression=own.get("compression.type", "none"),
+        topic_settings=topics,
+    )
+
+
+def _connection(servers: str | Mapping[str, str] | None) -> dict[str, str]:
+    if servers is None:
+        return {}
+    if isinstance(servers, str):
+        return {"bootstrap.servers": servers}
+    return {name.removeprefix("kafka."): value for name, value in servers.items()}
+
+
+def _check_names(connection: Mapping[str, str]) -> None:
+    """The client knows its own settings; a name that it does not know was meant for here, or is wrong."""
+    for name in Options.parse(connection).unknown:
+        raise UnknownSetting(f"there is no setting {name!r}{nearest(name, [*KNOWN, *WITHOUT_EFFECT, *REFUSED])}")
+
+
+def _reset(text: str) -> Literal["earliest", "latest"]:
+    if text == "earliest":
+        return "earliest"
+    if text == "latest":
+        return "latest"
+    raise UnknownSetting(f"auto.offset.reset is 'earliest' or 'latest', not {text!r}")
+
+
+def _number(own: Mapping[str, str], name: str, *, at_least: int) -> int | None:
+    if name not in own:
+        return None
+    try:
+        found = int(own[name])
+    except ValueError:
+        raise UnknownSetting(f"{name} is a number, not {own[name]!r}") from None
+    if found < at_least:
+        raise UnknownSetting(f"{name} is {found}: at least {at_least}")
+    return found
