@@ -5,7 +5,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-PYTEST := $(BIN)/python -m pytest
+# Two at a time: many tests wait for a process or a session. A file stays together, its brokers serve it in turn.
+WORKERS ?= 2
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 FAST := not slow and not clients and not java
 
 .DEFAULT_GOAL := help
@@ -35,10 +37,10 @@ lint: setup
 	$(BIN)/python -m millstream.reference --check
 
 test-fast: setup
-	$(PYTEST) -q -m "$(FAST)"
+	$(PYTEST) -m "$(FAST)"
 
 test-all: setup
-	$(PYTEST) -q -m "not ($(FAST))"
+	$(PYTEST) -m "not ($(FAST))" --durations=40
 
 test: check test-all  ## Everything that CI runs: under forty minutes
 
