@@ -106,10 +106,10 @@ class ThreeNodes:
         with RawClient("127.0.0.1", self.ports[node_id], timeout_s=timeout_s) as client:
             return client.call(request, version)
 
-    def partitions(self, topic: str) -> dict[int, Any]:
+    def partitions(self, topic: str, *, of: int | None = None) -> dict[int, Any]:
         """The topic's partitions, as a node that lives knows them."""
         request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-        (answer,) = self.ask(request, METADATA_VERSION).topics
+        (answer,) = self.ask(request, METADATA_VERSION, of=of).topics
         return {each.partition_index: each for each in answer.partitions}
 
     def leader(self, topic: str) -> int:
@@ -125,15 +125,17 @@ class ThreeNodes:
         return leader
 
     def until_in_sync(self, topic: str) -> None:
-        """Until all three hold everything, and the same is known everywhere."""
+        """Until all three hold everything, and the same is known everywhere: who was away may not know who leads."""
 
         def in_sync() -> bool:
             try:
-                return self._all_know_all() and all(
-                    len(each.isr_nodes) == 3 and each.leader_id in NODE_IDS for each in self.partitions(topic).values()
-                )
+                views = [self.partitions(topic, of=node_id) for node_id in NODE_IDS]
+                known = self._all_know_all()
             except OSError:
                 return False
+            leaders = [{index: (each.leader_id, each.leader_epoch) for index, each in view.items()} for view in views]
+            in_sync = all(len(each.isr_nodes) == 3 for view in views for each in view.values())
+            return known and in_sync and all(leaders) and leaders[0] == leaders[1] == leaders[2]
 
         wait_until(in_sync, f"three replicas of {topic} in sync", within_s=180, every_s=0.05)
 

@@ -8,6 +8,7 @@ Applications of streams_topologies.py, and Nexmark's queries of examples/nexmark
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -23,7 +24,10 @@ if TYPE_CHECKING:
 
     from millstream.streams import Topology
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "examples"))
+EXAMPLES = str(Path(__file__).resolve().parents[1] / "examples")
+sys.path.insert(0, EXAMPLES)
+# Workers look for the dataclasses of the examples too.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (EXAMPLES, os.environ.get("PYTHONPATH"))))
 _, servers, _, scratch = sys.argv[1:]
 spark = millstream.spark.session(
     "local[2]",

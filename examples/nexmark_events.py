@@ -33,7 +33,8 @@ ITEMS = ("clock", "globe", "lamp", "mill", "violin")
 # As many of the newest are hot: they get half of what happens.
 HOT = 20
 START_MS = 1_760_000_000_000
-EVENTS_PER_SECOND = 10_000
+# One in a millisecond: then a bid is always younger than its auction.
+EVENTS_PER_SECOND = 1_000
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections import Counter
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class Wire:
         self.most = 0
         self.most_before_the_first = 0
         self.accidents: Counter[str] = Counter()
+        self._followed = asyncio.Event()
         self.bytes_under_way = 0
         self.most_bytes = 0
         self.partitions_in_a_request = 0
@@ -50,6 +52,8 @@ class Wire:
         for place in batches:
             self.under_way[place] += 1
             self.most = max(self.most, self.under_way[place])
+            if self.under_way[place] >= 3:
+                self._followed.set()
             if not self.acknowledged[place]:
                 self.most_before_the_first = max(self.most_before_the_first, self.under_way[place])
         try:
@@ -72,11 +76,19 @@ class Wire:
             sent = await self._send(client, node, {each: batches[each] for each in others}, *how) if others else {}
             return {place: Refusal(ErrorCode.NOT_LEADER_OR_FOLLOWER), **sent}
         if accident == "too large":
+            if self.accidents[accident] == 1:
+                await self._until_others_follow()
             return dict.fromkeys(batches, Refusal(ErrorCode.MESSAGE_TOO_LARGE))
         outcome = await self._send(client, node, batches, *how)
         if accident == "unheard":
             raise ConnectionLost("the answer was lost on its way")
         return outcome
+
+    async def _until_others_follow(self) -> None:
+        self._followed.clear()
+        if max(self.under_way.values()) < 3:
+            async with asyncio.timeout(60):
+                await self._followed.wait()
 
 
 def pieces() -> Iterator[pa.RecordBatch]:

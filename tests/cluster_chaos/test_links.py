@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 PLACES = (CLIENTS, 1, 2)
 
-PROGRAM = """
+PROGRAM = '''
 import socket, subprocess, sys
 from tests.cluster_chaos.links import CLIENTS, Namespaces, both_ways
 from tests.cluster_chaos.relays import Relays
@@ -38,31 +38,39 @@ links.heal()
 assert passing() == everything, passing()
 
 # A node's process is where its links are: what it sends a listener of node 2 is cut with the link from 1 to 2.
-ECHO = "import socket, sys; s = socket.create_server((sys.argv[1], int(sys.argv[2]))); print(flush=True)\\n" \\
-    "while True:\\n c = s.accept()[0]\\n data = c.recv(9)\\n c.sendall(data)"
-CALL = "import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), 0.5)\\n" \\
+ECHO = """
+import socketserver, sys
+class Echo(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(self.request.recv(9))
+server = socketserver.ThreadingTCPServer((sys.argv[1], int(sys.argv[2])), Echo)
+print(flush=True)
+server.serve_forever()
+"""
+CALL = "import socket, sys; s = socket.create_connection((sys.argv[1], int(sys.argv[2])), float(sys.argv[3]))\\n" \\
     "s.sendall(b'x'); print(s.recv(1).decode(), flush=True)"
 where = links.broker_listener(2)
 echo = links.launch(2, [sys.executable, "-c", ECHO, *where.bound.split(":")], stdout=subprocess.PIPE)
 echo.stdout.readline()
 
-def call(node):
-    caller = links.launch(
-        node, [sys.executable, "-c", CALL, *where.told.split(":")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    )
+def call(node, within_s):
+    command = [sys.executable, "-c", CALL, *where.told.split(":"), str(within_s)]
+    caller = links.launch(node, command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     return caller.communicate()[0]
 
-assert call(1) == b"x\\n"
-links.cut([1], [2])
-assert call(1) == b""
-with socket.create_connection((where.told.split(":")[0], int(where.told.split(":")[1])), 30) as client:
-    client.sendall(b"y")
-    assert client.recv(1) == b"y"
-links.heal()
-assert call(1) == b"x\\n"
-echo.kill()
-links.close()
-"""
+try:
+    assert call(1, 30) == b"x\\n"
+    links.cut([1], [2])
+    assert call(1, 0.5) == b""
+    with socket.create_connection((where.told.split(":")[0], int(where.told.split(":")[1])), 30) as client:
+        client.sendall(b"y")
+        assert client.recv(1) == b"y"
+    links.heal()
+    assert call(1, 30) == b"x\\n"
+finally:
+    echo.kill()
+    links.close()
+'''
 
 
 def run(before: Sequence[str], kind: str) -> None:

@@ -98,7 +98,7 @@ class TestWithSpark:
         require("java", "Spark needs Java 17")
         done = run_demo({})
         assert done.returncode == 0, done.stdout + done.stderr
-        assert done.stdout.count(" ok ") == 4
+        assert done.stdout.count(" ok ") == 5
         assert "orders counted in windows" in done.stdout
 
 

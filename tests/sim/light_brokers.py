@@ -64,6 +64,7 @@ class LightBroker:
         self._controller = 1
         self._quorum_epoch = 0
         self._lives = 0
+        self._looked_at = -1
 
     @property
     def is_up(self) -> bool:
@@ -178,8 +179,9 @@ class LightBroker:
     async def _take_followers_back(self) -> None:
         """What a leader does when its followers have caught up; without logs they always have."""
         image = self._newest_image()
-        if image is None or image.offset > self.high_watermark:
+        if image is None or image.offset > self.high_watermark or image.offset == self._looked_at:
             return
+        self._looked_at = image.offset
         topics: list[TopicData] = []
         for topic in image.topics.by_name.values():
             parts = [
@@ -200,6 +202,8 @@ class LightBroker:
             if parts:
                 topics.append(TopicData(topic_id=topic.id, partitions=parts))
         if topics:
+            # Whatever becomes of it, it is looked at again: the answer may be lost, or be a refusal.
+            self._looked_at = -1
             with suppress(PeerUnreachable):
                 await self._ask(AlterPartitionRequest(broker_id=self.id, broker_epoch=self.epoch, topics=topics))
 

@@ -23,7 +23,9 @@ def run(work: tuple[str, ...], faults: tuple[str, ...] = HARSH, seconds: float =
     """Seeds of a small simulation that raise what they find."""
 
     def one(seed: int) -> None:
-        report = simulate(Plan(seed=seed, seconds=seconds, faults=faults, work=work, settings=settings))
+        report = simulate(
+            Plan(seed=seed, seconds=seconds, faults=faults, work=work, settings=settings, layout="combined")
+        )
         if report.violation is not None:
             raise Violation(type(report.violation).__name__, str(report.violation))
 

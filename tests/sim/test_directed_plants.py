@@ -63,13 +63,14 @@ def figure_8(seed: int) -> bool:
 
     def noted() -> bool:
         roles = [world.members[number].machine.role for number in (1, 2) if world.members[number].machine]  # type: ignore[union-attr]
-        return any(isinstance(role, Leader) and 3 in role.voters and role.voters[3].end_offset == 2 for role in roles)
+        return any(isinstance(role, Leader) and leading.held_by_majority(role, world.voters) == 2 for role in roles)
 
     while world.now_ms < 20_000 and len(third.log.entries) < 3:
         world._until(world.now_ms + 1)
         if len(third.log.entries) == 2 and noted():
             for number in (1, 2):
                 world.members[number].crash()
+                world.blocked[number, 3] = None  # nor does what it has just sent arrive
             for number in (4, 5):
                 world.members[number].boot()
             # Only node 5 can be elected now, and what it has stands where the older entry stood.

@@ -24,7 +24,7 @@ def nexmark() -> Iterator[Any]:
     sys.path.insert(0, str(PROJECT_ROOT / "examples"))
     import nexmark  # type: ignore[import-not-found]
 
-    # The module's own events are those of the benchmark, a hundred times as dense.
+    # The module's own events are those of the benchmark, ten times as dense.
     dense = nexmark.events
     nexmark.events = lambda count: dense(count, per_second=PER_SECOND)
     yield nexmark

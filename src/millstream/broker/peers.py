@@ -98,6 +98,15 @@ class Peer:
                 connection.hang_up()
             raise PeerUnreachable(f"{self} did not answer {name} within {timeout_ms} ms") from None
 
+    def begin(self, request: object, *, version: int, timeout_ms: int) -> asyncio.Future[Any]:
+        """As `ask`, for who asks again and again: where the connection is there, the request is sent before this
+        returns, and no task is needed for the answer."""
+        connection = self._connection
+        if connection is None or connection.lost:
+            asking = self.ask(request, version=version, timeout_ms=timeout_ms)
+            return asyncio.get_running_loop().create_task(asking)
+        return connection.send(request, version, timeout_ms)
+
     async def version_of(self, request: type, *, timeout_ms: int) -> int:
         """The highest version of a request that both ends know; where a message's fields depend on it."""
         try:
@@ -166,7 +175,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._client_id = client_id
         self._transport = cast("asyncio.Transport", None)
         self._loop = asyncio.get_running_loop()
-        self._waiting: deque[tuple[int, int, int, asyncio.Future[Any]]] = deque()
+        self._waiting: deque[tuple[int, int, int, asyncio.Future[Any], asyncio.TimerHandle | None]] = deque()
         self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
         self._length = bytearray(4)
@@ -197,14 +206,21 @@ class _Connection(asyncio.BufferedProtocol):
     async def ask(self, request: object, version: int) -> Any:
         if self.lost:
             raise PeerUnreachable(f"the connection to {self._address} was lost")
+        return await self.send(request, version)
+
+    def send(self, request: object, version: int, timeout_ms: int | None = None) -> asyncio.Future[Any]:
+        """The answer to come, or PeerUnreachable in its place; after that time the connection is given up."""
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         frame = encode_request(request, version, self._correlation_id, self._client_id)
         api_key = declaration(type(request)).api_key
         assert api_key is not None
         answer: asyncio.Future[Any] = self._loop.create_future()
-        self._waiting.append((self._correlation_id, api_key, version, answer))
+        timer = None
+        if timeout_ms is not None:
+            timer = self._loop.call_later(timeout_ms / 1000, self.hang_up, f"no answer within {timeout_ms} ms")
+        self._waiting.append((self._correlation_id, api_key, version, answer, timer))
         self._transport.write(frame)
-        return await answer
+        return answer
 
     def hang_up(self, why: str = "this node hung up") -> None:
         if not self.lost:
@@ -214,7 +230,9 @@ class _Connection(asyncio.BufferedProtocol):
     def _lose(self, why: str) -> None:
         self.lost = True
         waiting, self._waiting = self._waiting, deque()
-        for _, _, _, answer in waiting:
+        for _, _, _, answer, timer in waiting:
+            if timer is not None:
+                timer.cancel()
             if not answer.done():
                 answer.set_exception(PeerUnreachable(f"the connection to {self._address} was lost: {why}"))
 
@@ -252,7 +270,9 @@ class _Connection(asyncio.BufferedProtocol):
         if not self._waiting or int.from_bytes(frame[:4], "big", signed=True) != self._waiting[0][0]:
             self.hang_up("it answered a question that was not asked")
             return
-        _, api_key, version, answer = self._waiting.popleft()
+        _, api_key, version, answer, timer = self._waiting.popleft()
+        if timer is not None:
+            timer.cancel()
         if answer.done():  # whoever asked has given up
             return
         try:

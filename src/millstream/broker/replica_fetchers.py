@@ -112,7 +112,7 @@ class _Pending(NamedTuple):
     generation: int
     before: dict[Key, Asked | None]
     """What the leader had been told before this of what it names."""
-    asking: asyncio.Task[FetchResponse]
+    asking: asyncio.Future[FetchResponse]
 
 
 class _Followed:
@@ -252,7 +252,8 @@ class _Fetcher:
     def _abandon(self) -> None:
         self._session.give_up()
         for pending in self._pending:
-            pending.asking.cancel()
+            if not pending.asking.cancel() and not pending.asking.cancelled():
+                pending.asking.exception()  # looked at: it is the reason, or one like it, why we are here
         self._pending.clear()
 
     def _leader(self) -> Peer:
@@ -288,8 +289,9 @@ class _Fetcher:
             topics=[],
         )
         before = self._session.fill(request, wanted, forgotten)
-        asking = leader.ask(request, version=_VERSION, timeout_ms=max(settings[REPLICA_SOCKET_TIMEOUT_MS], 2 * wait_ms))
-        self._pending.append(_Pending(self._session.generation, before, self._loop.create_task(asking)))
+        timeout_ms = max(settings[REPLICA_SOCKET_TIMEOUT_MS], 2 * wait_ms)
+        asking = leader.begin(request, version=_VERSION, timeout_ms=timeout_ms)
+        self._pending.append(_Pending(self._session.generation, before, asking))
 
     # --- taking answers
 

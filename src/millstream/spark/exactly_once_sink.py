@@ -158,7 +158,8 @@ class Sink:
             return
         transaction = self._begin(client)
         if self._lost_track:
-            if self._is_committed(client, note, expected=bool(offsets) or self._layout.topic is not None):
+            expected = bool(offsets) or self._layout.topic is not None
+            if self._is_committed(client, note, list(offsets) or None, expected=expected):
                 return
             self._lost_track = False
         written = self._layout.write(batch, client, transaction, batch_id)
@@ -178,9 +179,16 @@ class Sink:
         if following != transaction.producer:
             self._producer = replace(transaction, producer=following)
 
-    def _is_committed(self, client: SyncClient, note: Note, *, expected: bool) -> bool:
-        """Whether the notes say that this batch was committed before."""
-        notes = [Note.parse(each.metadata) for each in client.run(committed_offsets, self.group).values()]
+    def _is_committed(
+        self, client: SyncClient, note: Note, places: list[TopicPartition] | None, *, expected: bool
+    ) -> bool:
+        """Whether the notes say that this batch was committed before.
+
+        Only those of the query's own sources are asked for: the answer waits for open transactions on what is asked,
+        and another query of the same group may have left one.
+        """
+        stored = client.run(committed_offsets, self.group, places)
+        notes = [Note.parse(each.metadata) for each in stored.values()]
         own = [each for each in notes if each is not None and each.query_id == note.query_id]
         if not own:
             if note.batch_id > 0 and expected:

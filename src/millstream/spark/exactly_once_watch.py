@@ -62,7 +62,8 @@ class FailureWatch:
 
 
 def _has_failed(tracker: Any, job: int) -> bool:
+    """Whether a writer task has: they are in a job's last stage, and in those before a task may well run again."""
     found = tracker.getJobInfo(job)
-    stages = found.get().stageIds() if found.isDefined() else ()
-    infos = [tracker.getStageInfo(stage) for stage in stages]
-    return any(info.isDefined() and info.get().numFailedTasks() > 0 for info in infos)
+    stages = list(found.get().stageIds()) if found.isDefined() else []
+    info = tracker.getStageInfo(max(stages)) if stages else None
+    return info is not None and info.isDefined() and info.get().numFailedTasks() > 0

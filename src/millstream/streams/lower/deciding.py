@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from millstream.streams.errors import TopologyError
 from millstream.streams.lower.native.supported import why_not
 from millstream.streams.lower.subtopologies import subtopologies
+from millstream.streams.plan.nodes import Sink
 
 if TYPE_CHECKING:
     from millstream.streams.plan.plan import Plan
+
+
+def refuse_unknown(plan: Plan) -> None:
+    """What neither engine does is said before anything runs."""
+    for node in plan.nodes:
+        if isinstance(node, Sink) and node.partitioner is not None:
+            raise TopologyError(f"{node.name}: a partitioner does not run on Spark; the key decides, as by default")
 
 
 def engines(plan: Plan) -> list[str]:

@@ -11,11 +11,12 @@ import logging
 import threading
 import time
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from millstream.client.groups import committed_offsets
 from millstream.client.sync import SyncClient
 from millstream.spark.exactly_once_sink import Sink
+from millstream.streams.lower.deciding import refuse_unknown
 from millstream.streams.lower.native.engine import NativeEngine
 from millstream.streams.lower.native.pruning import schema_of
 from millstream.streams.lower.native.supported import why_not
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from millstream.client.grouping import TopicPartition
     from millstream.streams.lower.sinking import Engine
     from millstream.streams.lower.subtopologies import SubTopology
     from millstream.streams.settings import Guarantee, Settings
@@ -41,6 +43,9 @@ _POLL_S = 0.2
 _LOOK_S = 0.02
 _GAP_S = 20.0
 _START_S = 60.0
+_STARTS = 4
+# What Spark says when the Python of a source was not there in time.
+_NOT_STARTED = ("failed to connect back", "CANNOT_OPEN_SOCKET", "Accept timed out")
 
 
 class Running:
@@ -65,13 +70,13 @@ class Running:
 
     def start(self) -> None:
         """Prepare the topics and start all queries."""
+        refuse_unknown(self._plan)
         from millstream import spark as millstream_spark
 
         spark = millstream_spark.session() if self._given is None else millstream_spark.register(self._given)
         with SyncClient(self._settings.connection) as client:
             counts = client.run(prepare_topics, self._plan, self._settings)
-            committed = client.run(committed_offsets, self._settings.application_id)
-        places = {place: each.offset for place, each in committed.items()}
+            places = self._committed(spark, client, counts)
         run_id = f"{self._settings.application_id}/{time.time_ns()}"
         self.queries = []
         for part in self._parts:
@@ -84,8 +89,7 @@ class Running:
                 log.info("sub-topology %d runs in Python: %s", part.number, reason)
                 engine = TaskEngine(self._plan, part, self._settings, partitions, run_id)
             rows = self._read(spark, part, engine, counts, places)
-            self.queries.append(self._start_query(rows, part, engine))
-            _until_initialized(self.queries[-1])
+            self.queries.append(self._started(rows, part, engine))
         if self._trigger == AVAILABLE_NOW:
             threading.Thread(target=self._stop_when_done, name=f"until-done-{run_id}", daemon=True).start()
 
@@ -96,6 +100,38 @@ class Running:
         except Exception:  # noqa: BLE001  # why it ended is for who waits
             log.debug("%s failed", self._settings.application_id)
         self.stop()
+
+    def _committed(self, spark: SparkSession, client: SyncClient, counts: dict[str, int]) -> dict[TopicPartition, int]:
+        """The group's offsets in topics that have no checkpoint. Others are not asked for: the answer would wait for
+        what a query has left open, and which it ends itself when it goes on."""
+        asked = [
+            (name, index)
+            for part in self._parts
+            if not _has_batches(spark, self._checkpoint(part))
+            for name in self._names(part)
+            for index in range(counts[name])
+        ]
+        if not asked:
+            return {}
+        found = client.run(committed_offsets, self._settings.application_id, asked)
+        return {place: each.offset for place, each in found.items()}
+
+    def _checkpoint(self, part: SubTopology) -> str:
+        return str(PurePosixPath(self._settings.folder) / self._settings.application_id / str(part.number))
+
+    def _started(self, rows: DataFrame, part: SubTopology, engine: Engine) -> StreamingQuery:
+        """One after the other: each source starts a Python of its own, which Spark gives ten seconds. On a busy machine
+        that is too short at times, so a query that died of it is started again."""
+        for _ in range(_STARTS):
+            query = self._start_query(rows, part, engine)
+            deadline = time.monotonic() + _START_S
+            while query.isActive and "nitializing" in query.status["message"] and time.monotonic() < deadline:
+                time.sleep(_LOOK_S)
+            failure = None if query.isActive else query.exception()
+            if failure is None or not any(sign in str(failure) for sign in _NOT_STARTED):
+                break
+            log.warning("%s did not start, and is started again: %s", query.name, failure)
+        return query
 
     def _names(self, part: SubTopology) -> list[str]:
         return [part.full_name(topic, self._settings.application_id) for topic in part.topics]
@@ -124,7 +160,7 @@ class Running:
 
     def _start_query(self, rows: DataFrame, part: SubTopology, engine: Engine) -> StreamingQuery:
         settings = self._settings
-        checkpoint = str(PurePosixPath(settings.folder) / settings.application_id / str(part.number))
+        checkpoint = self._checkpoint(part)
         layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint)
         sink = Sink(
             layout,  # type: ignore[arg-type]  # it writes as one
@@ -189,11 +225,12 @@ class Running:
             query.stop()
 
 
-def _until_initialized(query: StreamingQuery) -> None:
-    """One after the other: each source starts a Python of its own, and Spark gives it ten seconds."""
-    deadline = time.monotonic() + _START_S
-    while query.isActive and "nitializing" in query.status["message"] and time.monotonic() < deadline:
-        time.sleep(_LOOK_S)
+def _has_batches(spark: SparkSession, checkpoint: str) -> bool:
+    """Whether a checkpoint says where its query goes on."""
+    context: Any = spark.sparkContext
+    path = context._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
+    files = path.getFileSystem(context._jsc.hadoopConfiguration())
+    return bool(files.exists(path)) and any(file.isFile() for file in files.listStatus(path))
 
 
 def _close_after(query: StreamingQuery, sink: Sink) -> None:

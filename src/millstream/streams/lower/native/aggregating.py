@@ -40,6 +40,7 @@ class Aggregating:
         self._base_rows = 0
         self._changed_rows = 0
         self.observed_ms: dict[int, int] = {}
+        self._closed: dict[int, int] = {}
 
     def changed(self, count: int) -> None:
         """So many groups were changed by the micro-batch that was written last."""
@@ -126,10 +127,17 @@ class Aggregating:
             changed = self._next.where("changed")
             return aggregates.changes(aggregates.beside_base(changed, self._base, node), node)
         held = aggregates.merged(self._base, new, node)
-        if node.windows is not None:
+        if node.windows is not None and self._closes_windows():
             held = aggregates.still_open(held, node, self.observed_ms)
         self._next = cut_off(held)
         return aggregates.changes(self._next, node)
+
+    def _closes_windows(self) -> bool:
+        """Whether some have closed since it was last asked: otherwise there is nothing to leave out."""
+        windows = aggregates.windows_of(self.node)
+        closed = {place: win.closed_before(at_ms, windows) for place, at_ms in self.observed_ms.items()}
+        before, self._closed = self._closed, closed
+        return closed != before
 
     def _in_time(self, records: DataFrame, new: DataFrame, persisted: list[DataFrame], *, few: bool) -> DataFrame:
         """The sums without late records, and stream time after the micro-batch."""

@@ -17,10 +17,11 @@ from millstream.streams.lower.native import flows, stateless
 from millstream.streams.lower.native.aggregating import Aggregating
 from millstream.streams.lower.native.flows import Flow
 from millstream.streams.lower.native.joins import HeldTable, joined_with_table
-from millstream.streams.lower.native.pruning import TYPES, needed_columns
+from millstream.streams.lower.native.pruning import TYPES, needed_columns, users_of_records
 from millstream.streams.lower.native.serdes import changelog_key, encode
 from millstream.streams.lower.native.snapshots import read_span, read_topic
 from millstream.streams.lower.native.supported import table_chain
+from millstream.streams.lower.tasks.function import as_table
 from millstream.streams.lower.tasks.partition import place_of
 from millstream.streams.lower.tasks.restoring import read_back
 from millstream.streams.lower.tasks.wires import pack, unpack
@@ -63,6 +64,7 @@ class NativeEngine:
         self._aggregating = {node.name: Aggregating(node) for node in self._nodes if isinstance(node, n.Aggregate)}
         self._tables = {node.inputs[1]: HeldTable() for node in self._nodes if isinstance(node, n.StreamTableJoin)}
         self.columns = needed_columns(plan, part)
+        self._reads_twice = users_of_records(plan, part) > 1
         self._tried: int | None = None
         self._persisted: list[DataFrame] = []
 
@@ -71,6 +73,8 @@ class NativeEngine:
     def output(self, batch: DataFrame, client: SyncClient, batch_id: int, span: Span) -> DataFrame:
         """What a micro-batch writes, as rows."""
         self._let_go()
+        # A query has a session of its own. Adapting takes a job for each step, and small steps are what there is.
+        batch.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
         if self._tried is not None and self._tried < batch_id:
             self.committed()
         else:
@@ -153,8 +157,7 @@ class NativeEngine:
 
         `counts` says about how many there are in each topic.
         """
-        leaves = [node for node in self._nodes if isinstance(node, n.Sink | n.Aggregate) or self._leads_out(node)]
-        if len(leaves) > 1:
+        if self._reads_twice:
             read = self._kept(read)
         found: dict[str, Flow] = {}
         out: list[DataFrame] = []
@@ -180,9 +183,6 @@ class NativeEngine:
             return rows[tuple(names)]
 
         return kept
-
-    def _leads_out(self, node: n.AnyNode) -> bool:
-        return isinstance(node, n.Repartition) and node.topic in self._part.written
 
     def _compile(
         self, node: n.AnyNode, read: Read, counts: Mapping[str, int], found: dict[str, Flow], out: list[DataFrame]
@@ -270,22 +270,11 @@ class NativeEngine:
 
     def _stream_times(self, node: n.Aggregate, observed_ms: Mapping[int, int], spark: SparkSession) -> DataFrame:
         """How far stream time has come in each partition, as the engine for Python would keep it too."""
-        from pyspark.sql import functions as f
-
-        place = f.lit(bytearray(place_of(self._part.number, node.name, b"")))
-        times = [
-            f.struct(f.lit(index).alias("partition"), f.lit(bytearray(pack([at, None]))).alias("value"))
-            for index, at in observed_ms.items()
-        ]
-        rows = spark.range(0, 1, 1, 1).select(f.explode(f.array(*times)).alias("each"))
-        return rows.select(
-            f.lit(tasks_topic(self._application_id)).alias("topic"),
-            "each.partition",
-            place.alias("key"),
-            "each.value",
-            f.lit(max([0, *observed_ms.values()])).cast("bigint").alias("timestamp"),
-            f.lit(None).cast(TYPES["headers"]).alias("headers"),
-        )
+        place = place_of(self._part.number, node.name, b"")
+        topic = tasks_topic(self._application_id)
+        rows = [(topic, index, place, pack([at, None]), max(0, at), None) for index, at in observed_ms.items()]
+        # As an Arrow table it is part of the plan: constants in columns would be compiled anew each time.
+        return spark.createDataFrame(as_table(rows))
 
     def _logged(self, flow: Flow, store: Store) -> DataFrame:
         """Changes of a table as records of its changelog, in the partition of their task."""

@@ -51,17 +51,18 @@ def decoded(rows: DataFrame, serdes: Serdes) -> Flow:
     """The records of topics, as far as Spark can read them."""
     from pyspark.sql import functions as f
 
-    for name in ("value", "headers"):
-        # Nobody looks at it (pruning.py).
-        if name not in rows.columns:
-            rows = rows.withColumn(name, f.lit(None).cast(TYPES[name]))
+    def column(name: str) -> Column:
+        # What is not there nobody looks at (pruning.py).
+        return f.col(name) if name in present else f.lit(None).cast(TYPES[name])
+
+    present = set(rows.columns)
     raw = not is_native(serdes.value_serde)
-    value = f.col("value") if raw else decode(f.col("value"), serdes.value_serde)
+    value = column("value") if raw else decode(column("value"), serdes.value_serde)
     shown = rows.select(
         decode(f.col("key"), serdes.key_serde).alias("key"),
         value.alias("value"),
         f.unix_millis("timestamp").alias("timestamp"),
-        "headers",
+        column("headers").alias("headers"),
         "partition",
         "offset",
     )

@@ -47,6 +47,21 @@ def needed_columns(plan: Plan, part: SubTopology) -> tuple[str, ...]:
     return tuple(name for name in TYPES if name in needed)
 
 
+def users_of_records(plan: Plan, part: SubTopology) -> int:
+    """How many times the records of sources are gone through: by writers, tables and aggregations."""
+    before: set[str] = set()
+    found = 0
+    for node in plan.nodes:
+        if node.name not in part.nodes:
+            continue
+        fed = [name for name in node.inputs if name in before]
+        if isinstance(node, n.Sink | n.Aggregate | n.Repartition) or getattr(node, "store", None) is not None:
+            found += len(fed)
+        if not isinstance(node, n.Aggregate | n.Sink):
+            before.add(node.name)
+    return found
+
+
 def _looks_at_values(node: n.AnyNode) -> bool:
     if isinstance(node, n.Aggregate) and node.windows is None:
         return True

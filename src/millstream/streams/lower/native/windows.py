@@ -30,12 +30,13 @@ def in_windows(rows: DataFrame, windows: TimeWindows) -> DataFrame:
     at, size, advance = f.col("timestamp"), windows.size_ms, windows.advance_ms
     last = at - f.pmod(at, f.lit(advance))
     open_from = at - f.lit(size + windows.grace_ms)
-    rows = rows.withColumn("closes", open_from - f.pmod(open_from, f.lit(advance)))
+    closes = open_from - f.pmod(open_from, f.lit(advance))
     if size == advance:
-        return rows.withColumn("start", last)
+        return rows.withColumns({"closes": closes, "start": last})
     first = f.greatest(f.lit(0), at - f.lit(size - advance))
     first = first - f.pmod(first, f.lit(advance))
-    return rows.withColumn("start", f.explode(f.sequence(first, last, f.lit(advance).cast("bigint"))))
+    starts = f.sequence(first, last, f.lit(advance).cast("bigint"))
+    return rows.withColumns({"closes": closes, "start": f.explode(starts)})
 
 
 def closed_before(observed_ms: int, windows: TimeWindows) -> int:

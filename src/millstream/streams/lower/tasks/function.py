@@ -100,6 +100,12 @@ def _collect(batch: pa.RecordBatch, by_partition: dict[int, list[Any]]) -> None:
         found.append(record)
 
 
+def as_table(rows: list[tuple[Any, ...]]) -> pa.Table:
+    """Records without headers as the writer takes them."""
+    columns = zip(zip(*rows, strict=True), _OUTPUT_SCHEMA, strict=True)
+    return pa.table([pa.array(column, field.type) for column, field in columns], schema=_OUTPUT_SCHEMA)
+
+
 def as_batch(out: list[Out]) -> pa.RecordBatch:
     """Records as the writer takes them."""
     headers = [[dict(zip(("key", "value"), each, strict=True)) for each in record.headers or ()] for record in out]

@@ -1,0 +1,248 @@
+"""Whole applications: topics in, topics out, on Spark, and the same answer as the test driver.
+
+Each topic has six partitions, which is six ways to cut the records into micro-batches (cutting.py); test_native.py and
+tests/streams/test_lower_tasks.py try twenty. Applications are stopped and started again in the middle, once without
+Spark's checkpoints: everything is in topics.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from millstream import arrow
+from millstream.client.admin import raise_first
+from millstream.client.admin.topics import NewTopic, create_topics, list_topics
+from millstream.client.groups import committed_offsets
+from millstream.client.sync import SyncClient
+from millstream.streams import (
+    Application,
+    StreamsBuilder,
+    Topology,
+    col,
+    hopping,
+    session,
+    sliding,
+    tumbling,
+    until_window_closes,
+    value,
+)
+from tests.streams.memory_topics import driven
+from tests.streams.reference_cases import WINDOW
+from tests.streams_spark.cutting import Cuts, as_stream, as_table
+from tests.streams_spark.test_native import Order, orders, texts
+
+if TYPE_CHECKING:
+    import random
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from tests.streams.memory_topics import Line, Stored
+
+WAYS = 6
+KEEP_1970 = {"topic.retention.ms": "-1"}
+
+
+class Cluster:
+    """Topics for one test, written and read as they are."""
+
+    def __init__(self, servers: str, prefix: str) -> None:
+        self.servers = servers
+        self._prefix = prefix
+
+    def make(self, *topics: str, partitions: int = WAYS) -> None:
+        new = [NewTopic(topic, partitions, 1, {"retention.ms": "-1"}) for topic in topics]
+        with SyncClient({"bootstrap.servers": self.servers}) as client:
+            raise_first(client.run(create_topics, new))
+
+    def feed(self, records: list[tuple[int, Line]]) -> None:
+        for topic in sorted({line[0] for _, line in records}):
+            rows = [(partition, *line[1:]) for partition, line in records if line[0] == topic]
+            partitions, keys, values, times = zip(*rows, strict=True)
+            table = pa.table(
+                {
+                    "key": pa.array(keys, pa.binary()),
+                    "value": pa.array(values, pa.binary()),
+                    "timestamp": pa.array(times, pa.timestamp("ms", tz="UTC")),
+                    "partition": pa.array(partitions, pa.int32()),
+                }
+            )
+            arrow.write(self.servers, topic, table, partition_by="partition")
+
+    def feed_by_key(self, lines: list[Line]) -> None:
+        """Where Java's producer would put them."""
+        for topic in sorted({line[0] for line in lines}):
+            keys, values, times = zip(*(line[1:] for line in lines if line[0] == topic), strict=True)
+            columns = {"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())}
+            stamps = pa.array(times, pa.timestamp("ms", tz="UTC"))
+            arrow.write(self.servers, topic, pa.table({**columns, "timestamp": stamps}))
+
+    def read(self, topic: str) -> list[Stored]:
+        table = arrow.read(self.servers, topic, columns=["key", "value", "timestamp"])
+        times = table["timestamp"].cast("int64").to_pylist()
+        return list(zip(table["key"].to_pylist(), table["value"].to_pylist(), times, strict=True))
+
+
+@pytest.fixture
+def cluster(servers: str, fresh_name: str) -> Cluster:
+    return Cluster(servers, fresh_name)
+
+
+def with_prefix(prefix: str, make: Callable[[random.Random, bytes], list[Line]]) -> Any:
+    """The same records in topics of the test's own."""
+    return lambda dice, start: [(f"{prefix}-{topic}", *rest) for topic, *rest in make(dice, start)]
+
+
+def settings(folder: Path) -> dict[str, object]:
+    return {"state.dir": folder, **KEEP_1970}
+
+
+def test_windows_survive_restarts_and_lost_checkpoints(
+    spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path
+) -> None:
+    name = fresh_name
+    builder = StreamsBuilder(key=str, value=Order)
+    grouped = builder.stream(f"{name}-left").filter(col("item") != "z").group_by_key()
+    grouped.windowed_by(tumbling(10, grace_ms=15)).count(store="counts").to_stream().to(f"{name}-counts")
+    sums = grouped.windowed_by(hopping(10, 5, grace_ms=3)).sum(col("cents"))
+    sums.filter(value() > 20, store="large").to_stream().to(f"{name}-large")
+    topology = builder.build()
+    cuts = Cuts("windows", with_prefix(name, orders), 4, ways=WAYS)
+    outputs = [f"{name}-counts", f"{name}-large"]
+    cluster.make(f"{name}-left", *outputs)
+    app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
+    assert app.engines() == ["0: spark"]
+    with app.start(spark):
+        for number in range(cuts.batches):
+            if number == 1:
+                app.restart()
+            if number == 2:
+                app.stop()
+                shutil.rmtree(tmp_path / name)
+                app.start(spark)
+            cluster.feed(cuts.batch(number))
+            app.process_all_available()
+        for topic in outputs:
+            assert as_table(cluster.read(topic)) == as_table(cuts.expected(topology, topic)), topic
+        store: Any = app.store("counts")
+        store.wait_until_current()
+        expected = as_table(cuts.expected(topology, outputs[0]))
+        windows = store.fetch_all(0, 10**12)
+        assert len(windows) == len(expected)
+        assert sum(count for _, count in windows) == sum(int.from_bytes(row[0]) for row in expected.values())
+    with SyncClient({"bootstrap.servers": cluster.servers}) as client:
+        stored = client.run(committed_offsets, name)
+        topics = {topic.name for topic in client.run(list_topics)}
+    read = [offset.offset for (topic, _), offset in stored.items() if topic == f"{name}-left"]
+    assert sum(read) == sum(len(cuts.batch(number)) for number in range(cuts.batches)), "as an ordinary group's lag"
+    assert {f"{name}-counts-changelog", f"{name}-large-changelog", f"{name}-tasks-changelog"} <= topics
+
+
+def joined(one: str | None, other: str | None) -> str:
+    return f"{one}|{other}"
+
+
+def test_python_functions_with_state_give_every_single_record(
+    spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path
+) -> None:
+    name = fresh_name
+    builder = StreamsBuilder(key=str, value=str)
+    # Of one topic: whichever micro-batch a record comes with, it comes in the same order.
+    stream = builder.stream(f"{name}-left")
+    left = stream.filter(lambda _key, each: each is None or each[0] in "ab")
+    right = stream.filter(lambda _key, each: each is not None and each[0] in "bc")
+    grouped = left.group_by_key()
+    sinks = {
+        "sessions": grouped.windowed_by(session(5, grace_ms=8)).count(store="sessions").to_stream(),
+        "sliding": grouped.windowed_by(sliding(10, grace_ms=12)).reduce(lambda one, other: one + other).to_stream(),
+        "final": grouped.windowed_by(tumbling(10, grace_ms=6)).count().suppress(until_window_closes()).to_stream(),
+        "outer": left.outer_join(right, joined, WINDOW, result=str),
+        "reduced": right.group_by_key().reduce(max).to_stream(),
+        "mapped": right.filter(lambda _key, each: each is not None).map_values(lambda each: each * 2, value=str),
+    }
+    for sink, stream in sinks.items():
+        stream.to(f"{name}-{sink}")
+    topology = builder.build()
+    cuts = Cuts("python", with_prefix(name, texts), 3, ways=WAYS)
+    cluster.make(f"{name}-left", *(f"{name}-{sink}" for sink in sinks))
+    app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
+    with app.start(spark):
+        for number in range(cuts.batches):
+            if number == 2:
+                app.restart()
+            cluster.feed(cuts.batch(number))
+            app.process_all_available()
+    for sink in sinks:
+        topic = f"{name}-{sink}"
+        assert as_stream(cluster.read(topic)) == as_stream(cuts.expected(topology, topic)), sink
+
+
+def changes(dice: random.Random, prefix: bytes) -> list[Line]:
+    """A table's changes; keys are shared by all partitions, where the key's hash puts them."""
+    del prefix
+    lines: list[Line] = []
+    for now_ms in range(1, 15):
+        deleted = dice.random() < 0.2
+        each = None if deleted else (dice.choice("abc") + dice.choice("12")).encode()
+        topic = dice.choice(("left", "right"))
+        row_key = dice.choice("abc") if topic == "right" else str(dice.randint(0, 30))
+        lines.append((topic, row_key.encode(), each, now_ms))
+    return lines
+
+
+def test_sub_topologies_feed_each_other(spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path) -> None:
+    """Foreign-key joins, tables grouped anew, and streams under a new key, through internal topics."""
+    name = fresh_name
+    builder = StreamsBuilder(key=str, value=str)
+    left, right = builder.table(f"{name}-left"), builder.table(f"{name}-right")
+    left.left_join(right, joined, on=lambda each: each[:1]).to_stream().to(f"{name}-joined")
+    left.group_by(lambda key, each: (each[:1], key)).count(store="groups").to_stream().to(f"{name}-groups")
+    right.to_stream().select_key(lambda _key, each: str(each)[:1], key=str).group_by_key().count().to_stream().to(
+        f"{name}-words"
+    )
+    topology = builder.build()
+    outputs = [f"{name}-{each}" for each in ("joined", "groups", "words")]
+    cluster.make(f"{name}-left", f"{name}-right", *outputs, partitions=3)
+    cuts = Cuts("changes", with_prefix(name, changes), 2)
+    app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
+    lines: list[Line] = []
+    with app.start(spark):
+        for number in range(cuts.batches):
+            batch = [line for _, line in cuts.batch(number)]
+            lines += batch
+            cluster.feed_by_key(batch)
+            app.process_all_available()
+        assert len(app.queries) > 1
+    for topic in outputs:
+        found = {key: row[0] for key, row in as_table(cluster.read(topic)).items()}
+        expected = {key: row[0] for key, row in as_table(driven(topology, [[line] for line in lines], topic)).items()}
+        assert found == expected, topic
+
+
+def test_what_cannot_be_right_is_refused_before_anything_runs(
+    spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path
+) -> None:
+    name = fresh_name
+    builder = StreamsBuilder(key=str, value=str)
+    builder.stream(f"{name}-in").to(f"{name}-out")
+    topology: Topology = builder.build()
+    other = StreamsBuilder(key=str, value=str)
+    other.stream(f"{name}-in").to(f"{name}-out", partitioner=lambda _key, _value, _count: 0)
+    with pytest.raises(ValueError, match="KSTREAM-SINK-0000000001: a partitioner does not run on Spark"):
+        Application(other.build(), name, bootstrap_servers=cluster.servers, settings=settings(tmp_path)).start(spark)
+    app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
+    with pytest.raises(ValueError, match=f"there is no topic '{name}-in'"):
+        app.start(spark)
+    cluster.make(f"{name}-in", f"{name}-out", partitions=2)
+    with pytest.raises(ValueError, match="did you mean 'at_least_once'"):
+        app.start(spark, guarantee="at_most_once")
+    cluster.feed([(0, (f"{name}-in", b"k", json.dumps(1).encode(), 5))])
+    app.run(spark, guarantee="at_least_once", trigger="available_now")
+    assert cluster.read(f"{name}-out") == [(b"k", b"1", 5)]
+    assert not app.is_active
