@@ -125,16 +125,27 @@ def one_way(scene: Scene) -> None:
 
 
 def split(scene: Scene) -> None:
-    """Two nodes from three. The two lead nothing then, whatever they led before."""
-    place, before, victim = scene.a_leader()
-    beside = scene.random.choice([number for number in scene.cluster.nodes if number not in before.replicas])
-    minority = [victim.id, beside]
-    scene.say(f"{minority} are cut off from the other three; {victim.id} leads {place}")
+    """Two nodes from three, a leader among the two. They lead nothing then, whatever they led before."""
+    voters = scene.controller().voters
+    possible = [
+        (place, standing, number)
+        for place in PLACES
+        if (standing := newest(scene.cluster, place)) and standing.leader > 0
+        for number in scene.cluster.others(standing.leader)
+        # The three have to be able to decide: with them is a majority of the voters.
+        if 2 * len({standing.leader, number} & set(voters)) < len(voters)
+    ]
+    # And to write: with them are two of the partition's replicas, unless that cannot be had.
+    writable = [each for each in possible if each[2] not in each[1].replicas]
+    place, before, beside = scene.random.choice(writable or possible)
+    minority = [before.leader, beside]
+    scene.say(f"{minority} are cut off from the other three; {before.leader} leads {place}")
     scene.take(*minority)
     scene.cut(minority, scene.cluster.others(*minority))
     scene.another_leads(place, before, out=minority)
-    # Other partitions, of groups and transactions too, may have lost two of three replicas: they have to wait.
-    scene.works_on(places=[place], copied=0)
+    if writable:
+        # Other partitions may have lost two of three replicas: they have to wait.
+        scene.works_on(places=[place])
 
 
 def leader_from_controller(scene: Scene) -> None:

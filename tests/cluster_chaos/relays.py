@@ -99,7 +99,7 @@ class Relays:
 
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError):
-                caller = self._caller(writer.get_extra_info("peername")[1])
+                caller = self._caller(writer.get_extra_info("peername")[1], told)
                 there, back = await asyncio.open_connection(HOST, bound)
                 await asyncio.gather(self._pump(reader, back, caller, node), self._pump(there, writer, node, caller))
             writer.close()
@@ -140,21 +140,23 @@ class Relays:
 
     # --- who calls
 
-    def _caller(self, port: int) -> int:
+    def _caller(self, port: int, dialled: int) -> int:
         """The node whose process has the other end of a connection from this port; everybody else is a client."""
         if port in self._known_callers:
             return self._known_callers.pop(port)
-        inode = _inode_of(port)
+        inode = _inode_of(port, dialled)
         for node, pid in self._pids.items():
             if inode is not None and inode in _sockets_of(pid):
                 return node
         return CLIENTS
 
 
-def _inode_of(port: int) -> str | None:
+def _inode_of(port: int, dialled: int) -> str | None:
+    """Of the socket that dialled from the port; others may have dialled other ports from the same one."""
     for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
         fields = line.split()
-        if int(fields[1].partition(":")[2], 16) == port and fields[9] != "0":
+        ends = tuple(int(each.partition(":")[2], 16) for each in fields[1:3])
+        if ends == (port, dialled) and fields[9] != "0":
             return fields[9]
     return None
 

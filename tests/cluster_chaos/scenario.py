@@ -16,7 +16,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.chaos.workload import CLASSIC, INPUT, OUTPUT, PARTITIONS, Workload, judged
 from tests.cluster_chaos.faults import FAULTS
 from tests.cluster_chaos.processes import NODES, ChaosCluster
-from tests.cluster_chaos.scene import Scene
+from tests.cluster_chaos.scene import WHOLE_S, Scene
 from tests.cluster_chaos.views import newest
 
 if TYPE_CHECKING:
@@ -92,13 +92,13 @@ def run(plan: Plan, directory: Path, links: Links) -> Report:
         scene = Scene(cluster, workload, Random(f"{plan.seed} faults"), began_s)
         scene.say(f"{len(cluster.nodes)} nodes serve, voters {scene.controller().voters}; seed {plan.seed}")
         workload.start()
-        scene.works_on()
+        scene.works_on(copied=10)
         for name in _drawn(plan, scene, began_s):
             scene.say(f"== {name}")
             FAULTS[name](scene)
             scene.mend()
+            scene.works_on(copied=10, within_s=WHOLE_S)
             report.faults[name] += 1
-        scene.works_on()
         report.history = judged(workload)
         report.read = workload.read
         scene.say("the history is checked")
