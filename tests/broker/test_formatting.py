@@ -58,6 +58,14 @@ def test_a_standalone_controller_is_the_only_voter(tmp_path: Path) -> None:
     assert (voter.endpoints[0].host, voter.endpoints[0].port) == ("c2", 9093)
 
 
+def test_others_reach_a_controller_where_it_is_advertised(tmp_path: Path) -> None:
+    advertised = "PLAINTEXT://outside:9092,CONTROLLER://outside:19093"
+    _, metadata = formatted(tmp_path, BOTH | {"advertised.listeners": advertised}, standalone=True)
+    assert metadata.voters is not None
+    (voter,) = metadata.voters
+    assert (voter.endpoints[0].host, voter.endpoints[0].port) == ("outside", 19093)
+
+
 @pytest.mark.parametrize(
     ("properties", "plan"),
     [

@@ -32,6 +32,12 @@ def test_listeners_are_sorted_by_what_they_are_for() -> None:
     assert str(found.controller[0]) == "CONTROLLER://[::1]:9093"
 
 
+def test_other_nodes_are_told_what_is_advertised_for_controllers() -> None:
+    found = endpoints(advertised_listeners="CLIENTS://broker.example:19092,CONTROLLER://broker.example:19093")
+    assert [str(endpoint) for endpoint in found.advertised_controller] == ["CONTROLLER://broker.example:19093"]
+    assert [str(endpoint) for endpoint in found.advertised] == ["CLIENTS://broker.example:19092"]
+
+
 def test_an_advertised_address_may_leave_the_host_to_the_client() -> None:
     assert endpoints(advertised_listeners="CLIENTS://:19092").advertised[0].host == ""
 

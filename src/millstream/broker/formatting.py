@@ -125,7 +125,7 @@ def _own_endpoint(settings: Settings, plan: FormatPlan) -> VoterEndpoint:
     if plan.controller is not None:
         return VoterEndpoint(name, *plan.controller)
     endpoints = Endpoints.of(settings)
-    for endpoint in endpoints.controller:
+    for endpoint in (*endpoints.advertised_controller, *endpoints.controller):
         if endpoint.listener == name:
             return VoterEndpoint(name, endpoint.host or "localhost", endpoint.port)
     return VoterEndpoint(name, "localhost", 9093)

@@ -38,7 +38,8 @@ def registered_endpoints(
     endpoints: Endpoints, listeners: Iterable[Listener], *, controller: bool
 ) -> tuple[Endpoint, ...]:
     """What is written into the metadata: the advertised address, or the one that is listened on."""
-    advertised = {endpoint.listener: endpoint for endpoint in endpoints.advertised}
+    told_to_others = endpoints.advertised_controller if controller else endpoints.advertised
+    advertised = {endpoint.listener: endpoint for endpoint in told_to_others}
     found = []
     for listener in listeners:
         if listener.is_controller == controller:

@@ -83,6 +83,8 @@ class Endpoints(msgspec.Struct, frozen=True):
     """Where the controller's protocol is spoken."""
     advertised: tuple[Endpoint, ...]
     """What clients are told, by listener; empty where each is told the address that it dialled."""
+    advertised_controller: tuple[Endpoint, ...]
+    """What other nodes are told of the controller listeners, where that is not where they listen."""
     inter_broker: str
     """The listener between brokers."""
     controller_names: tuple[str, ...]
@@ -107,6 +109,7 @@ class Endpoints(msgspec.Struct, frozen=True):
             broker=broker if "broker" in roles else (),
             controller=controller,
             advertised=tuple(endpoint for endpoint in advertised if endpoint.listener not in names),
+            advertised_controller=tuple(endpoint for endpoint in advertised if endpoint.listener in names),
             inter_broker=inter_broker,
             controller_names=names,
             security_protocols=protocols,
