@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,6 +17,7 @@ from tests.cli.conftest import run_command
 from tests.cli.group_scene import classic_members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from tests.cli.conftest import Run, Until
@@ -112,7 +114,15 @@ def test_the_lines_are_those_of_kafkas_tool(apache_kafka: ApacheKafka, fresh_nam
         server = ("--bootstrap-server", apache_kafka.bootstrap_servers, "--application-id", fresh_name, "--dry-run")
         theirs = apache_kafka.run_tool(CLASS, *server, *words, input="")
         ours = run_command(TOOL, *server, *words)
-        assert (sorted(ours.lines), ours.code) == (sorted(theirs.stdout.splitlines()), theirs.returncode), words
+        assert (_without_order(ours.lines), ours.code) == (
+            _without_order(theirs.stdout.splitlines()),
+            theirs.returncode,
+        ), words
     server = ("--bootstrap-server", apache_kafka.bootstrap_servers, "--application-id", fresh_name)
     assert run_command(TOOL, *server, *inputs, "--to-latest").code == 0
     assert offsets(apache_kafka.bootstrap_servers, fresh_name)[source, 0] == 3
+
+
+def _without_order(lines: Iterable[str]) -> list[str]:
+    """Kafka's tool keeps topics in hash sets: their order, in a line and between lines, is nobody's promise."""
+    return sorted(re.sub(r"\[(.*)\]", lambda names: str(sorted(names[1].split(", "))), line) for line in lines)

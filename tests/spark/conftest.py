@@ -54,6 +54,14 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     session.stop()
 
 
+@pytest.fixture(autouse=True)
+def active_session(request: pytest.FixtureRequest) -> None:
+    """Spark finds data sources by the active session of the JVM's thread; Py4J may have given this thread a new one."""
+    if "spark" in request.fixturenames:
+        session = request.getfixturevalue("spark")
+        session._jvm.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
+
+
 @pytest.fixture
 def make_topic(make_topic_with_retention: Callable[..., str]) -> Callable[..., str]:
     """Makes topics that keep records of 1970 too: brokers look for expired ones whenever they like."""

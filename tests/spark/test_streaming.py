@@ -69,8 +69,19 @@ class Collected:
             raise AssertionError(f"{sorted(self.values)} instead of {sorted(expected)}") from late
 
     def stop(self) -> None:
+        """End the query; a batch that was seen may be seen again, unless `committed` was waited for."""
         if self.query is not None:
             self.query.stop()
+
+    def committed(self) -> None:
+        """Until Spark has noted all that was seen: the progress of a batch is told after its commit."""
+        query = self.query
+        assert query is not None
+
+        def noted() -> bool:
+            return sum(progress["numInputRows"] for progress in query.recentProgress) >= len(self.values)
+
+        wait_until(noted, "the commit of the last batch", within_s=DEADLINE_S, every_s=0.05)
 
     def offsets(self) -> dict[str, object]:
         """The newest entry of the checkpoint."""
@@ -225,6 +236,7 @@ def test_a_batch_waits_for_its_minimum_or_its_delay(
     put(bootstrap, topic, range(9, 12))
     collected.until(list(range(12)))
     assert collected.sizes == [1, 11]
+    collected.committed()
     collected.stop()
     collected.start(load_stream(subscribe=topic, minOffsetsPerTrigger="10", maxTriggerDelay="1ms"))
     put(bootstrap, topic, range(12, 14))

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.arrow.conftest import embedded
-from tests.spark.conftest import spark
+from tests.spark.conftest import active_session, spark
 
 if TYPE_CHECKING:
     from tests.arrow.conftest import Embedded
 
-__all__ = ["embedded", "spark"]
+__all__ = ["active_session", "embedded", "spark"]
 
 _HERE = Path(__file__).parent
 

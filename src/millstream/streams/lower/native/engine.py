@@ -16,6 +16,7 @@ from millstream.spark.planning import find_present
 from millstream.streams.lower.native import flows, stateless
 from millstream.streams.lower.native.aggregating import Aggregating
 from millstream.streams.lower.native.flows import Flow
+from millstream.streams.lower.native.frames import frame_of
 from millstream.streams.lower.native.joins import HeldTable, joined_with_table
 from millstream.streams.lower.native.pruning import TYPES, needed_columns, users_of_records
 from millstream.streams.lower.native.serdes import changelog_key, encode
@@ -274,7 +275,7 @@ class NativeEngine:
         topic = tasks_topic(self._application_id)
         rows = [(topic, index, place, pack([at, None]), max(0, at), None) for index, at in observed_ms.items()]
         # As an Arrow table it is part of the plan: constants in columns would be compiled anew each time.
-        return spark.createDataFrame(as_table(rows))
+        return frame_of(spark, as_table(rows))
 
     def _logged(self, flow: Flow, store: Store) -> DataFrame:
         """Changes of a table as records of its changelog, in the partition of their task."""

@@ -100,10 +100,12 @@ def in_time(rows: DataFrame, late: Lateness) -> DataFrame:
     """Records in windows, without those that are late for them."""
     from pyspark.sql import functions as f
 
+    from millstream.streams.lower.native.frames import frame_of
+
     table = [(*place, offset) for place, offset in late.closed_from.items() if offset != NEVER]
     if not table:
         return rows
-    closed = rows.sparkSession.createDataFrame(table, "partition int, start bigint, closed_from bigint")
+    closed = frame_of(rows.sparkSession, table, "partition int, start bigint, closed_from bigint")
     joined = rows.join(f.broadcast(closed), ["partition", "start"], "left")
     not_late: Column = f.col("closed_from").isNull() | (f.col("offset") <= f.col("closed_from"))
     return joined.where(not_late).drop("closed_from")
