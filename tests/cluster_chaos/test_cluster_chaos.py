@@ -1,7 +1,7 @@
 """Five real processes, every kind of fault once, clients at work all the while: nothing that was promised is lost.
 
 `make soak` does the same for as long as it is told, with faults by the dice (`python -m tests.cluster_chaos`). Links
-are cut with network namespaces; where the kernel gives none, with relays: the test is never skipped.
+are cut with network namespaces; where the kernel gives none, with relays, and two of the faults are left out.
 """
 
 from __future__ import annotations
