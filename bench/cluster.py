@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import itertools
-import statistics
 import time
 from typing import TYPE_CHECKING
 
-from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.support.running import cpu_seconds
 
 from bench import cluster_nodes, java_clients
+from bench.latency import one_at_a_time
 from bench.rows import Bar, Figures, Row
 from bench.throughput import BATCHED
 
 if TYPE_CHECKING:
     from bench.session import Session
 
-WARM_UP = 200
 TOPICS = 1_000
 PARTITIONS = 3
 _runs = itertools.count(1)
@@ -41,26 +39,8 @@ def produce(session: Session, name: str) -> Figures:
 def end_to_end(session: Session, name: str) -> Figures:
     """One record at a time, from `produce` to `poll`: it is read once two more nodes hold it."""
     cluster = cluster_nodes.shared(session, name)
-    count = session.amount(5_000, 500)
-    common = {"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0}
-    took_ms: list[float] = []
     with cluster.topic(partitions=1) as topic:
-        producer = Producer(common | {"acks": "all", "linger.ms": 0})
-        consumer = Consumer(common | {"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": 500})
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        for number in range(WARM_UP + count):
-            sent_at = time.perf_counter()
-            producer.produce(topic, b"%d" % number)
-            producer.flush()
-            message = None
-            while message is None:
-                message = consumer.poll(10)
-            assert message.error() is None, message.error()
-            assert message.value() == b"%d" % number
-            took_ms.append((time.perf_counter() - sent_at) * 1000)
-        consumer.close()
-    percentiles = statistics.quantiles(took_ms[WARM_UP:], n=100)
-    return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
+        return one_at_a_time(cluster.bootstrap_servers, topic, session.amount(5_000, 500))
 
 
 def create_topics(session: Session, name: str) -> Figures:

@@ -25,24 +25,32 @@ STALLED_CONSUMERS = 50
 
 def ping_pong(session: Session, name: str) -> Figures:
     broker = session.broker(name)
-    count = session.amount(5_000, 300)
-    common = {"bootstrap.servers": broker.bootstrap_servers, "log_level": 0}
-    took_ms: list[float] = []
     with contenders.topic(broker, partitions=1) as topic:
-        producer = Producer(common | {"acks": "all", "linger.ms": 0})
-        consumer = Consumer(common | {"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": 500})
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        for number in range(WARM_UP + count):
-            sent_at = time.perf_counter()
-            producer.produce(topic, b"%d" % number)
-            producer.flush()
-            message = None
-            while message is None:
-                message = consumer.poll(10)
-            assert message.error() is None, message.error()
-            assert message.value() == b"%d" % number
-            took_ms.append((time.perf_counter() - sent_at) * 1000)
-        consumer.close()
+        return one_at_a_time(broker.bootstrap_servers, topic, session.amount(5_000, 300))
+
+
+def one_at_a_time(bootstrap_servers: str, topic: str, count: int) -> Figures:
+    """Records through confluent-kafka, acks=all, each from `produce` to `poll` before the next."""
+    common = {"bootstrap.servers": bootstrap_servers, "log_level": 0}
+    took_ms: list[float] = []
+    producer = Producer(common | {"acks": "all", "linger.ms": 0})
+    consumer = Consumer(common | {"group.id": "none", "enable.auto.commit": False, "fetch.wait.max.ms": 500})
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    for number in range(WARM_UP + count):
+        sent_at = time.perf_counter()
+        producer.produce(topic, b"%d" % number)
+        producer.flush()
+        message = None
+        while message is None:
+            message = consumer.poll(10)
+        assert message.error() is None, message.error()
+        assert message.value() == b"%d" % number
+        took_ms.append((time.perf_counter() - sent_at) * 1000)
+    consumer.close()
+    return _percentiles(took_ms)
+
+
+def _percentiles(took_ms: list[float]) -> Figures:
     percentiles = statistics.quantiles(took_ms[WARM_UP:], n=100)
     return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
 
@@ -70,8 +78,7 @@ def ping_pong_raw(session: Session, name: str) -> Figures:
             took_ms.append((time.perf_counter() - sent_at) * 1000)
             assert answer is not None
             assert len(answer) > len(batch)
-    percentiles = statistics.quantiles(took_ms[WARM_UP:], n=100)
-    return {"p50 ms": percentiles[49], "p99 ms": percentiles[98]}
+    return _percentiles(took_ms)
 
 
 def _wait_for_quiet(pid: int) -> None:

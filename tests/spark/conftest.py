@@ -33,8 +33,13 @@ SMALL = {
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_spark_tests(items, _HERE)
+
+
+def mark_spark_tests(items: list[pytest.Item], folder: Path) -> None:
+    """Those below the folder that use a session."""
     for item in items:
-        if _HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
+        if folder in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.java)
             item.add_marker(pytest.mark.slow)
             for category in ("ResourceWarning", "DeprecationWarning", "FutureWarning", "UserWarning"):

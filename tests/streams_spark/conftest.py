@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.arrow.conftest import embedded
-from tests.spark.conftest import active_session, spark
+from tests.spark.conftest import active_session, mark_spark_tests, spark
 
 if TYPE_CHECKING:
     from tests.arrow.conftest import Embedded
@@ -19,12 +19,7 @@ _HERE = Path(__file__).parent
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if _HERE in item.path.parents and "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.java)
-            item.add_marker(pytest.mark.slow)
-            for category in ("ResourceWarning", "DeprecationWarning", "FutureWarning", "UserWarning"):
-                item.add_marker(pytest.mark.filterwarnings(f"ignore::{category}"))
+    mark_spark_tests(items, _HERE)
 
 
 @pytest.fixture

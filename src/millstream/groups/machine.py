@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.groups.classic.replay import apply_group_metadata
-from millstream.groups.consumer.gathering import decide_abandoned, is_gathering_timer
+from millstream.groups.consumer.gathering import decide_abandoned
 from millstream.groups.consumer.patterns import TopicBirths
 from millstream.groups.consumer.replay import CONSUMER_RECORDS
 from millstream.groups.group import Group, SimpleGroup
@@ -154,5 +154,5 @@ class GroupMachine:
         # A timer may outlive its group, and a group that was converted is of another kind.
         if group is None or group.type_name != key[0]:
             self.lookups.pop(key[1], None)
-            return decide_abandoned(self, key[1]) if is_gathering_timer(key) else Decision()
+            return decide_abandoned(self, key[1])
         return group.on_timer(self, key, now_ms)

@@ -11,6 +11,7 @@ longer than `GATHERED_MS_MAX`; 0 not at all. What waits here is soft state: a me
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from millstream.groups.consumer.answers import heartbeat_answer
@@ -20,7 +21,6 @@ from millstream.groups.consumer.reconciling import Target
 from millstream.groups.consumer.step import Step
 from millstream.groups.consumer.targeting import assign, is_target_due
 from millstream.groups.consumer.timer_keys import gathering_timer
-from millstream.groups.group import CONSUMER
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
 from millstream.replicated import Decision, Reply, told_to_clients
@@ -108,14 +108,8 @@ def decide_gathered(machine: GroupMachine, group: ConsumerGroup, now_ms: int) ->
         _place_all(step, present)
     gone = [each for each in gathering.waiting if each.member_id not in group.members]
     step.replies += refusals(gone, ErrorCode.UNKNOWN_MEMBER_ID)
-    decision = step.decision()
-    if not decision.records:
-        return decision
-    return Decision(
-        records=decision.records,
-        replies=decision.replies,
-        timers=decision.timers,
-        undo=lambda code: Decision(replies=refusals(gathering.waiting, told_to_clients(code))),
+    return replace(
+        step.decision(), undo=lambda code: Decision(replies=refusals(gathering.waiting, told_to_clients(code)))
     )
 
 
@@ -158,7 +152,3 @@ def decide_abandoned(machine: GroupMachine, group_id: str) -> Decision[Any]:
     if gathering is None:
         return Decision()
     return Decision(replies=refusals(gathering.waiting, ErrorCode.UNKNOWN_MEMBER_ID))
-
-
-def is_gathering_timer(key: tuple[Any, ...]) -> bool:
-    return key[0] == CONSUMER and key[2:] == ("gathered",)
