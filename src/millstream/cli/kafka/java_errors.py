@@ -27,6 +27,7 @@ CLASSES = {
 SENTENCES = {
     ErrorCode.NON_EMPTY_GROUP: "The group is not empty.",
     ErrorCode.GROUP_ID_NOT_FOUND: "The group id does not exist.",
+    ErrorCode.INVALID_GROUP_ID: "The group id is invalid.",
     ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: (
         "Deleting offsets of a topic is forbidden while the consumer group is actively subscribed to it."
     ),
