@@ -52,7 +52,7 @@ class Partition:
 
     __slots__ = (
         "_background", "_committers", "_deleters", "_durability", "_offline_was_told", "_on_offline", "_wakeups",
-        "appended_bytes", "end_readers", "follower", "index", "is_marked", "leader", "log", "readers",
+        "appended_bytes", "committed_more", "end_readers", "follower", "grew", "index", "leader", "log", "readers",
         "role_changes", "topic", "topic_id",
     )  # fmt: skip
 
@@ -76,7 +76,9 @@ class Partition:
         self.appended_bytes = 0
         self.readers: dict[Reader, None] = {}
         self.end_readers: dict[EndReader, None] = {}
-        self.is_marked = False
+        # Whether those who wait will hear of it in this turn of the loop (wakeups.py).
+        self.grew = False
+        self.committed_more = False
         self._offline_was_told = False
         self._on_offline = on_offline
         self._wakeups = wakeups
@@ -178,8 +180,7 @@ class Partition:
             self.went_offline()
             raise
         self.appended_bytes += len(records)
-        if self.end_readers and not self.is_marked:
-            self._wakeups.mark(self)
+        self._wakeups.log_grew(self)
         if self._durability is not None:
             self._durability.make_durable(self)
         else:
@@ -261,8 +262,7 @@ class Partition:
     def advance_as_follower(self, high_watermark: int) -> None:
         """The leader told how far it is committed."""
         self.log.advance_high_watermark(high_watermark)
-        if self.readers and not self.is_marked:
-            self._wakeups.mark(self)
+        self._wakeups.more_committed(self)
 
     # --- durable and committed
 
@@ -298,8 +298,7 @@ class Partition:
         # Appends wait in offset order, so the first that is not committed ends the search.
         while committers and committers[0][0] < high_watermark:
             committers.popleft()[1]()
-        if self.readers and not self.is_marked:
-            self._wakeups.mark(self)
+        self._wakeups.more_committed(self)
 
     # --- waiting
 
@@ -338,5 +337,5 @@ class Partition:
             listener()
         for listener in self._deleters.copy():
             listener()
-        if (self.readers or self.end_readers) and not self.is_marked:
-            self._wakeups.mark(self)
+        self._wakeups.log_grew(self)
+        self._wakeups.more_committed(self)

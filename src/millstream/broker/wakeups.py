@@ -14,31 +14,50 @@ if TYPE_CHECKING:
 
 
 class Wakeups:
-    """The partitions with news in this turn of the loop."""
+    """The partitions with news in this turn of the loop: a longer log for followers, a higher watermark for the rest.
 
-    __slots__ = ("_loop", "_marked")
+    The two are told apart because of what it costs to look: an append that others must replicate first wakes no
+    consumer in vain, and its commit no follower.
+    """
+
+    __slots__ = ("_committed", "_grown", "_loop")
 
     def __init__(self) -> None:
-        self._marked: list[Partition] = []
+        self._grown: list[Partition] = []
+        self._committed: list[Partition] = []
         self._loop = asyncio.get_running_loop()
 
-    def mark(self, partition: Partition) -> None:
-        partition.is_marked = True
-        self._marked.append(partition)
-        if len(self._marked) == 1:
+    def log_grew(self, partition: Partition) -> None:
+        """Wake those who read up to the end of its log."""
+        if partition.end_readers and not partition.grew:
+            partition.grew = True
+            self._call_soon()
+            self._grown.append(partition)
+
+    def more_committed(self, partition: Partition) -> None:
+        """Wake those who read up to its high watermark."""
+        if partition.readers and not partition.committed_more:
+            partition.committed_more = True
+            self._call_soon()
+            self._committed.append(partition)
+
+    def _call_soon(self) -> None:
+        if not self._grown and not self._committed:
             self._loop.call_soon(self._wake)
 
     def _wake(self) -> None:
-        marked, self._marked = self._marked, []
+        grown, self._grown = self._grown, []
+        committed, self._committed = self._committed, []
         followers: dict[EndReader, None] = {}
-        for partition in marked:
-            partition.is_marked = False
+        for partition in grown:
+            partition.grew = False
             for reader in partition.end_readers:
                 reader.news_of(partition)
                 followers[reader] = None
         # Followers first: what they fetch is what makes it readable for the others.
         for follower in followers:
             follower.more_to_read()
-        for partition in marked:
+        for partition in committed:
+            partition.committed_more = False
             for other in list(partition.readers):
                 other.more_to_read()
