@@ -54,9 +54,24 @@ def application(session: Session, broker: RunningBroker) -> Iterator[Callable[..
         yield ask
 
 
+def follow_application(
+    ask: Callable[..., Any], topology: str, topics: dict[str, str], *, guarantee: str = EXACTLY_ONCE
+) -> None:
+    """Start an application that was not there before, with everything at its defaults."""
+    engines = ask(
+        "follow",
+        topology=topology,
+        arguments=topics,
+        application_id=f"bench-app-{next(_applications)}",
+        guarantee=guarantee,
+        batch=None,
+    )
+    say(f"{topology}: engines {engines}")
+
+
 def run_application(ask: Callable[..., Any], topology: str, topics: dict[str, str], records: int) -> float:
     """Seconds for all records of the topic `source`, exactly once, in an application that was not there before."""
-    _say(f"{topology}: {records:,} records")
+    say(f"{topology}: {records:,} records")
     found = ask(
         "run",
         topology=topology,
@@ -65,11 +80,12 @@ def run_application(ask: Callable[..., Any], topology: str, topics: dict[str, st
         guarantee=EXACTLY_ONCE,
         batch=BATCH,
     )
-    _say(f"{topology}: {found['seconds']:.1f} s, engines {found['engines']}, phases in ms {found['phases']}")
+    say(f"{topology}: {found['seconds']:.1f} s, engines {found['engines']}, phases in ms {found['phases']}")
     return float(found["seconds"])
 
 
-def _say(sentence: str) -> None:
+def say(sentence: str) -> None:
+    """What happens, for who watches."""
     print(f"    {sentence}", file=sys.stderr, flush=True)
 
 
@@ -144,15 +160,8 @@ def table_join(session: Session, name: str) -> Figures:
         arrow.write(servers, table, rows(keys, keys, 40, stride=1))
         arrow.write(servers, source, rows(WARM, keys, 60))
         topics = {"source": source, "table": table, "target": target}
-        engines = ask(
-            "follow",
-            topology="table_join",
-            arguments=topics,
-            application_id=f"bench-app-{next(_applications)}",
-            guarantee=EXACTLY_ONCE,
-            batch=BATCH,
-        )
-        _say(f"table_join: {keys:,} rows in {ask('settle'):.1f} s, engines {engines}")
+        follow_application(ask, "table_join", topics)
+        say(f"table_join: {keys:,} rows in {ask('settle'):.1f} s")
         rate = RECORDS_PER_SECOND * UPDATES_PERCENT // (100 - UPDATES_PERCENT)
         changes = pa.Table.from_batches(rows(updates, keys, 41, per_second=rate))
         batches = list(mixed(rows(records, keys, 60), changes, source, table))
@@ -160,7 +169,7 @@ def table_join(session: Session, name: str) -> Figures:
         arrow.write(servers, None, batches)
         ask("settle")
         seconds = time.perf_counter() - began
-        _say(f"table_join: {seconds:.1f} s, phases in ms {ask('stop')}")
+        say(f"table_join: {seconds:.1f} s, phases in ms {ask('stop')}")
         joined = sum(batch.num_rows for batch in arrow.stream(servers, target, end="latest", columns=["offset"]))
     wanted = records + WARM
     # The first of the stream may have come before their row of the table.
@@ -175,16 +184,10 @@ def latency(session: Session, name: str) -> Figures:
     with application(session, broker) as ask:
         for guarantee in (AT_LEAST_ONCE, EXACTLY_ONCE):
             with contenders.topic(broker, 1) as source, contenders.topic(broker, 1) as target:
-                ask(
-                    "follow",
-                    topology="windowed_count",
-                    arguments={"source": source, "target": target},
-                    application_id=f"bench-app-{next(_applications)}",
-                    guarantee=guarantee,
-                    batch=None,
-                )
+                topics = {"source": source, "target": target}
+                follow_application(ask, "windowed_count", topics, guarantee=guarantee)
                 took_ms = through(broker, source, target, samples)
-                _say(f"latency {guarantee}: phases in ms {ask('stop')}")
+                say(f"latency {guarantee}: phases in ms {ask('stop')}")
             p50[guarantee] = statistics.median(took_ms)
     return {"p50": p50[AT_LEAST_ONCE], "exactly once p50": p50[EXACTLY_ONCE]}
 

@@ -25,24 +25,52 @@ _SPARK = {"SPARK_HOME": str(_HOME), "SPARK_SCALA_VERSION": "2.13", "SPARK_LOCAL_
 
 
 @contextmanager
-def standalone(folder: Path, *, workers: int, environment: Mapping[str, str]) -> Iterator[str]:
-    """The master's address, once all workers have reported to it."""
+def standalone(folder: Path, *, workers: int, environment: Mapping[str, str]) -> Iterator[Standalone]:
+    """A master, once all workers have reported to it."""
     with ExitStack() as running:
-        master = _Process(folder, "master", "master.Master", "127.0.0.1", ["--port", "0"], environment)
-        running.enter_context(master)
-        address: str = wait_until(
-            lambda: master.says(r"Starting Spark master at (spark://\S+)"), "Spark's master", within_s=180
+        cluster = Standalone(folder, environment, running)
+        for _ in range(workers):
+            cluster.add_worker()
+        cluster.wait_for_workers()
+        yield cluster
+
+
+class Standalone:
+    """A running master; workers may come and go."""
+
+    def __init__(self, folder: Path, environment: Mapping[str, str], running: ExitStack) -> None:
+        self._folder = folder
+        self._environment = environment
+        self._running = running
+        self._master = self._started("master", "master.Master", "127.0.0.1", ["--port", "0"])
+        self.workers: list[SparkProcess] = []
+        said = r"Starting Spark master at (spark://\S+)"
+        self.address = wait_until(lambda: self._master.says(said) or "", "Spark's master", within_s=180)
+
+    def add_worker(self) -> None:
+        """One more, with a core; it reports to the master by itself."""
+        index = len(self.workers)
+        work = str(self._folder / f"work-{index}")
+        # Spark runs no speculative copy on the host of the original: Linux has many names for this machine.
+        host = f"127.0.0.{index + 1}" if sys.platform == "linux" else "127.0.0.1"
+        options = ["--cores", "1", "--memory", "512m", "--work-dir", work, self.address]
+        self.workers.append(self._started(f"worker-{index}", "worker.Worker", host, options))
+
+    def wait_for_workers(self) -> None:
+        """Until all that were ever added have reported."""
+        wait_until(
+            lambda: self._master.count(r"Registering worker") >= len(self.workers), "Spark's workers", within_s=180
         )
-        for index in range(workers):
-            options = ["--cores", "1", "--memory", "512m", "--work-dir", str(folder / f"work-{index}"), address]
-            # Spark runs no speculative copy on the host of the original: Linux has many names for this machine.
-            host = f"127.0.0.{index + 1}" if sys.platform == "linux" else "127.0.0.1"
-            running.enter_context(_Process(folder, f"worker-{index}", "worker.Worker", host, options, environment))
-        wait_until(lambda: master.count(r"Registering worker") >= workers, "Spark's workers", within_s=180)
-        yield address
+
+    def _started(self, name: str, kind: str, host: str, options: list[str]) -> SparkProcess:
+        return self._running.enter_context(
+            SparkProcess(self._folder, name, kind, host, options, self._environment),
+        )
 
 
-class _Process:
+class SparkProcess:
+    """A master or a worker."""
+
     def __init__(
         self, folder: Path, name: str, kind: str, host: str, options: list[str], environment: Mapping[str, str]
     ) -> None:
@@ -58,6 +86,10 @@ class _Process:
                 cwd=folder,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def says(self, pattern: str) -> str | None:
         assert self._process.poll() is None, self._log_path.read_text(errors="replace")[-3000:]
         found = re.search(pattern, self._log_path.read_text(errors="replace"))
@@ -65,6 +97,11 @@ class _Process:
 
     def count(self, pattern: str) -> int:
         return len(re.findall(pattern, self._log_path.read_text(errors="replace")))
+
+    def kill(self) -> None:
+        """End it without a chance to tidy up: kill -9."""
+        self._process.kill()
+        self._process.wait(30)
 
     def __enter__(self) -> Self:
         return self
@@ -74,5 +111,4 @@ class _Process:
         try:
             self._process.wait(30)
         except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait(30)
+            self.kill()

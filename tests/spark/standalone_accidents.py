@@ -67,16 +67,18 @@ def troubled(folder: Path, accidents: list[str]) -> Callable[..., Any]:
 
     def make(*args: Any, **kwargs: Any) -> Callable[..., Any]:
         task = WriteTask(*args, **kwargs)
-        accident = next((name for name in accidents if (folder / name).exists()), "")
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             from pyspark import TaskContext
 
             context = TaskContext.get()
             assert context is not None
-            if context.attemptNumber() > 0:
-                (folder / f"copied-{accident}").touch()
-            elif context.partitionId() == 0 and taken(folder / accident):
+            note = folder / f"met-in-{context.stageId()}"
+            if context.attemptNumber() > 0 and note.exists():
+                (folder / f"copied-{note.read_text()}").touch()
+            elif context.attemptNumber() == 0 and context.partitionId() == 0:
+                accident = next((name for name in accidents if taken(folder / name)), "")
+                note.write_text(accident)
                 batches = met(accident, batches, folder, context.stageId())
             yield from task(batches)
 
@@ -96,6 +98,8 @@ def met(accident: str, batches: Iterator[pa.RecordBatch], folder: Path, stage: i
         raise RuntimeError("fails once, after it has written")
     if accident == "stage":
         yield from after_the_other(batches, folder, stage)
+    if not accident:
+        yield from batches
 
 
 def after_the_other(batches: Iterator[pa.RecordBatch], folder: Path, stage: int) -> Iterator[pa.RecordBatch]:

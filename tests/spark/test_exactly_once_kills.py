@@ -279,16 +279,18 @@ def test_an_answer_that_the_dying_broker_did_not_send(
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("kind", ["millstream", "apache_kafka"])
 def test_a_python_worker_that_is_killed(
+    kind: str,
     moment: str,
-    millstream: MillstreamProcess,
+    request: pytest.FixtureRequest,
     fresh_name: str,
     start_copy: Callable[[Copy], StreamingQuery],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    copy = Copy(millstream, tmp_path, fresh_name)
+    copy = Copy(request.getfixturevalue(kind), tmp_path, fresh_name)
     flag = tmp_path / "flag"
     flag.write_text(moment)
     monkeypatch.setattr(exactly_once_routing, "WriteTask", dying(flag))

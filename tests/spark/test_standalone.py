@@ -73,8 +73,8 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TwoWorkers
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONDONTWRITEBYTECODE": "1",
     }
-    with standalone(folder, workers=2, environment=environment) as master:
-        yield TwoWorkers(master, folder, packages, home, environment)
+    with standalone(folder, workers=2, environment=environment) as cluster:
+        yield TwoWorkers(cluster.address, folder, packages, home, environment)
 
 
 def last_line(printed: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@
 //   run <case> <number of lines> <topic>    then so many lines: topic, key, value, timestamp; a null is \N; what comes
 //                                           out of <topic> is told after each
 //   wall clock: "@advance <ms>" in place of a record
+//   topics <case>                           the internal topics that it would make, each with its settings
+//   settings                                the names of Kafka Streams' settings
 
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
@@ -36,6 +38,7 @@ import org.apache.kafka.streams.processor.PunctuationType;
 import org.apache.kafka.streams.processor.api.ContextualProcessor;
 import org.apache.kafka.streams.processor.api.ProcessorContext;
 import org.apache.kafka.streams.processor.api.Record;
+import org.apache.kafka.streams.processor.internals.InternalTopologyBuilder;
 import org.apache.kafka.streams.state.KeyValueStore;
 import org.apache.kafka.streams.state.Stores;
 import org.apache.kafka.streams.state.WindowStore;
@@ -49,6 +52,16 @@ public class Topologies {
         declare();
         for (String line = in.readLine(); line != null; line = in.readLine()) {
             String[] words = line.split(" ");
+            if (!words[0].equals("run")) {
+                if (words[0].equals("topics")) {
+                    topics(CASES.get(words[1]), out);
+                } else {
+                    StreamsConfig.configDef().names().stream().sorted().forEach(out::println);
+                }
+                out.println("END");
+                out.flush();
+                continue;
+            }
             List<String[]> records = new ArrayList<>();
             for (int i = 0; i < Integer.parseInt(words[2]); i++) {
                 records.add(in.readLine().split("\t", -1));
@@ -64,13 +77,35 @@ public class Topologies {
         }
     }
 
+    // There is no public way to ask without a cluster; this is what its manager of internal topics asks.
+    static void topics(Consumer<StreamsBuilder> make, PrintStream out) throws Exception {
+        StreamsBuilder builder = new StreamsBuilder();
+        make.accept(builder);
+        var held = Topology.class.getDeclaredField("internalTopologyBuilder");
+        held.setAccessible(true);
+        InternalTopologyBuilder built = (InternalTopologyBuilder) held.get(builder.build());
+        built.rewriteTopology(new StreamsConfig(settings()));
+        built.buildTopology();
+        for (var part : built.subtopologyToTopicsInfo().values()) {
+            for (var topics : List.of(part.repartitionSourceTopics, part.stateChangelogTopics)) {
+                topics.values().forEach(topic ->
+                    out.println(topic.name() + " " + new TreeMap<>(topic.properties(Map.of(), Duration.ofDays(1).toMillis()))));
+            }
+        }
+    }
+
+    static Properties settings() {
+        Properties settings = new Properties();
+        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "app");
+        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
+        return settings;
+    }
+
     static void run(Consumer<StreamsBuilder> make, List<String[]> records, String topic, PrintStream out, String directory) {
         StreamsBuilder builder = new StreamsBuilder();
         make.accept(builder);
         Topology topology = builder.build();
-        Properties settings = new Properties();
-        settings.put(StreamsConfig.APPLICATION_ID_CONFIG, "app");
-        settings.put(StreamsConfig.BOOTSTRAP_SERVERS_CONFIG, "none:1");
+        Properties settings = settings();
         settings.put(StreamsConfig.STATE_DIR_CONFIG, directory);
         settings.put(StreamsConfig.DEFAULT_KEY_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());
         settings.put(StreamsConfig.DEFAULT_VALUE_SERDE_CLASS_CONFIG, Serdes.StringSerde.class.getName());

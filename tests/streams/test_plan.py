@@ -188,6 +188,7 @@ def test_a_name_stands_for_one_thing(write: Callable[[StreamsBuilder], None]) ->
         (lambda b: b.stream("a").process(object, "lost"), "no store 'lost'"),
         (lambda b: b.stream("a").split().no_default_branch(), "needs a branch"),
         (lambda b: (b.stream("a"), b.table("a")), "is read already"),
+        (lambda b: (b.stream("a"), b.stream("a", timestamp_of=lambda _k, _v, at_ms: at_ms)), "in another way"),
         (lambda b: b.stream("no topic like this/").to_table(store="a/b"), "cannot be called"),
         (lambda b: b.build(), "no source"),
         (lambda b: b.stream("a", value=Click).select_key(col("page"), key=int), "page is a string, but its serde"),

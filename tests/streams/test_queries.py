@@ -136,11 +136,14 @@ def test_a_store_of_a_topology_is_found_by_its_name(cluster: Cluster) -> None:
     grouped.windowed_by(session(10)).count(store="visits")
     users_topic = cluster.create_topic("users")
     builder.table(users_topic, store="users")
+    rates_topic = cluster.create_topic("rates")
+    builder.global_table(rates_topic, store="rates")
     topology = builder.build()
     changelog = cluster.create_topic("shop-views-changelog")
     # Kafka Streams puts a sequence number behind the window's start.
     cluster.write(changelog, [(b"ada" + (20).to_bytes(8) + bytes(4), count(7))])
     cluster.write(users_topic, [(b"u1", b"Ada")])
+    cluster.write(rates_topic, [(b"EUR", b"1")])
     with follow_store(cluster.bootstrap_servers, topology, "views", application_id="queries-shop") as views:
         assert isinstance(views, WindowView)
         views.wait_until_current()
@@ -149,6 +152,10 @@ def test_a_store_of_a_topology_is_found_by_its_name(cluster: Cluster) -> None:
         assert isinstance(users, KeyValueView)
         users.wait_until_current()
         assert users.get("u1") == "Ada"
+    with follow_store(cluster.bootstrap_servers, topology, "rates", application_id="queries-shop") as rates:
+        assert isinstance(rates, KeyValueView)
+        rates.wait_until_current()
+        assert rates.get("EUR") == "1"
     with pytest.raises(KeyError, match="did you mean 'views'"):
         follow_store(cluster.bootstrap_servers, topology, "view", application_id="queries-shop")
 
@@ -183,6 +190,18 @@ def test_stores_are_asked_over_http(cluster: Cluster) -> None:
                 get(server, path)
             assert refused.value.code == status
             refused.value.close()
+
+
+def test_a_broker_that_is_away_is_said_over_http() -> None:
+    with Broker() as broker:
+        broker.create_topic("away")
+        options = {"bootstrap.servers": broker.bootstrap_servers, "api.timeout.ms": "200"}
+        view = follow_table(options, "away", key=str, value=int)
+    with view, StoreServer({"away": view}) as server:
+        with pytest.raises(HTTPError) as refused:
+            get(server, "/stores")
+        assert refused.value.code == 503
+        refused.value.close()
 
 
 def test_changes_are_sent_over_http(cluster: Cluster) -> None:

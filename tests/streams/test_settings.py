@@ -18,6 +18,9 @@ from millstream.streams.settings import UnknownSetting, guarantee_of, settings_o
         ({"default.key.serde": "x"}, "say it where the stream is made"),
         ({"application.id": "other"}, "the application is called 'shop'"),
         ({"state.dri": "/x"}, "did you mean 'state.dir'"),
+        ({"compression.type": "gzap"}, "did you mean 'gzip'"),
+        ({"replication.factor": 0}, "at least 1, or -1"),
+        ({"consumer.auto.offset.reset": "latest"}, r"there is no consumer inside\. Say auto\.offset\.reset"),
     ],
 )
 def test_a_wrong_setting_is_refused_with_a_hint(given: dict[str, object], said: str) -> None:
@@ -34,6 +37,7 @@ def test_settings_are_understood() -> None:
             "commit.interval.ms": 100,
             "topic.retention.ms": 5,
             "num.stream.threads": 4,
+            "producer.linger.ms": 5,
             "security.protocol": "ssl",
         },
     )

@@ -9,6 +9,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from millstream.spark.clients import client_for
 from millstream.spark.ranges import Range, tasks_of
 from millstream.spark.reading import read_range
+from millstream.spark.worker_memory import keep_what_is_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +37,7 @@ class BatchReader(DataSourceReader):
         # Where there is nothing to read, Spark makes a task without a range.
         if partition.value is not None:
             yield from read_range(partition.value, self._schema, self._options)
+            keep_what_is_loaded()
 
 
 async def plan_batch(client: Client, options: ReadOptions) -> list[Range]:

@@ -21,12 +21,18 @@ _clients: dict[_Key, SyncClient] = {}
 _changing = threading.Lock()
 
 
-def client_for(connection: Mapping[str, str]) -> SyncClient:
-    """The process's client with these options."""
+def client_for(connection: Mapping[str, str], *, expected: bool = False) -> SyncClient:
+    """The process's client with these options.
+
+    With `expected` the cluster has been reached before, by the driver that planned this task: if a new process finds
+    nobody there, that is no wrong address but a broker that will come back.
+    """
     with _changing:
         client = _clients.get(_key(connection))
         if client is None:
             client = _clients[_key(connection)] = SyncClient({"client.id": "millstream-spark", **connection})
+        if expected:
+            client.client.nodes.expected = True
         return client
 
 

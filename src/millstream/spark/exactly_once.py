@@ -13,6 +13,7 @@ import threading
 from typing import TYPE_CHECKING, Final, Literal
 
 from millstream.records.codecs import Codec
+from millstream.spark.empty_batches import needed_ones_only
 from millstream.spark.exactly_once_routing import Layout
 from millstream.spark.exactly_once_sink import TRANSACTION_TIMEOUT_MS, Sink, options_of
 
@@ -86,7 +87,8 @@ def start(
     writer = writer.option("checkpointLocation", str(checkpoint))
     if name is not None:
         writer = writer.queryName(name)
-    query = _triggered(writer, trigger).start()
+    with needed_ones_only(shaped, output_mode):
+        query = _triggered(writer, trigger).start()
     threading.Thread(target=_close_after, args=(query, sink), name=f"after-{query.id}", daemon=True).start()
     return query
 

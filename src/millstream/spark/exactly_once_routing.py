@@ -10,16 +10,17 @@ from __future__ import annotations
 
 from array import array
 from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import pyarrow as pa
 
 from millstream.arrow.encoding import bytes_column
 from millstream.records import _scatter
 from millstream.spark.clients import client_for
-from millstream.spark.exactly_once_task import REFUSED, RESULT, TaskRefused, WriteTask
+from millstream.spark.exactly_once_task import REFUSED, RESULT, TaskRefused, Turn, WriteTask, running_task
 from millstream.spark.exactly_once_watch import FailureWatch
+from millstream.spark.prepared import PreparedMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -48,65 +49,90 @@ class Layout:
     topic: str | None
     columns: tuple[str, ...]
     codec: Codec
+    # What Spark has been told of: from batch to batch it is the same.
+    _prepared: dict[Any, PreparedMap] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _routes: dict[Any, Route] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def write(self, batch: DataFrame, client: SyncClient, transaction: Transaction | None, batch_id: int) -> list[Row]:
         """Write a batch and wait for it; a row for each partition that something was written to."""
-        task = WriteTask(self.options, self.topic, self.columns, self.codec, transaction, turn=batch_id)
-        if transaction is None:
-            return batch.mapInArrow(task, RESULT).collect()
         context = batch.sparkSession.sparkContext
+        if transaction is None:
+            Turn(batch_id).give_to_jobs(context)
+            return self._writing(self.columns).over(batch).collect()
         speculates = context.getConf().get("spark.speculation", "false") == "true"
-        rows, own_partitions = self._arranged(batch, client, context.defaultParallelism, batch_id)
-        task = WriteTask(
-            self.options,
-            self.topic,
-            tuple(name for name in rows.columns if name != _WRITER),
-            self.codec,
-            transaction,
-            own_partitions=own_partitions,
-            turn=batch_id,
-            copy_waits_s=COPY_WAITS_S if speculates else 0,
-        )
+        turn = Turn(batch_id, transaction, copy_waits_s=COPY_WAITS_S if speculates else 0)
+        rows, columns, own_partitions = self._arranged(batch, client, context.defaultParallelism, batch_id)
+        replace(turn, own_partitions=own_partitions).give_to_jobs(context)
         with FailureWatch(context, transaction) if speculates else nullcontext():
-            written = rows.mapInArrow(task, RESULT).collect()
+            written = self._writing(columns).over(rows).collect()
         refuse_retried_stages(context, written)
         return written
 
-    def _arranged(self, batch: DataFrame, client: SyncClient, parallelism: int, batch_id: int) -> tuple[DataFrame, int]:
-        """The rows, and the number of partitions where each task is to take one of its own."""
+    def _writing(self, columns: tuple[str, ...]) -> PreparedMap:
+        # Tests have writers of their own, which they put in while a query runs.
+        key = (WriteTask, columns)
+        if key not in self._prepared:
+            known = tuple(name for name in columns if name != _WRITER)
+            task = WriteTask(self.options, self.topic, known, self.codec)
+            self._prepared[key] = PreparedMap(task, columns, RESULT)
+        return self._prepared[key]
+
+    def _arranged(
+        self, batch: DataFrame, client: SyncClient, parallelism: int, batch_id: int
+    ) -> tuple[DataFrame, tuple[str, ...], int]:
+        """The rows, their columns, and the number of partitions where each task is to take one of its own."""
         if self.topic is None:
-            return self._by_topic(batch, parallelism, batch_id), 0
+            return *self._sent(batch, self._route_by_topic, parallelism), 0
         partitions = client.run(partitions_of, self.topic)
         if "key" not in self.columns and "partition" not in self.columns:
             if partitions >= parallelism:
-                return batch.coalesce(partitions), partitions
+                return batch.coalesce(partitions), self.columns, partitions
             # So few writers would not keep up with as many readers.
-            return _gathered(batch, partitions), partitions
-        return self._by_partition(batch, partitions, min(partitions, parallelism), batch_id), 0
+            return *self._sent(batch, _gathering, partitions), partitions
+        # Rows that have neither a key nor a partition go to one that changes from batch to batch.
+        without_key = batch_id % partitions if "key" not in self.columns else 0
+        return *self._sent(batch, self._route_by_partition, min(partitions, parallelism), partitions, without_key), 0
 
-    def _by_partition(self, batch: DataFrame, partitions: int, tasks: int, batch_id: int) -> DataFrame:
+    def _sent(self, batch: DataFrame, make: Callable[..., Route], *how: int) -> tuple[DataFrame, tuple[str, ...]]:
+        """The rows where they are to be written, by a route that is known or made."""
+        key = (make.__name__, how)
+        if key not in self._routes:
+            self._routes[key] = make(*how)
+        route = self._routes[key]
+        columns = tuple(dict.fromkeys((*self.columns, route.column)))
+        return batch.withColumn(route.column, route.value).repartitionById(route.tasks, route.task), columns
+
+    def _route_by_partition(self, tasks: int, partitions: int, without_key: int) -> Route:
         from pyspark.sql import functions as f
 
-        chosen = self._key_decides(_partition_of_key(partitions, batch_id), f.lit(batch_id % partitions))
-        rows = batch.withColumn("partition", chosen)
-        return rows.repartitionById(tasks, f.pmod(f.col("partition"), f.lit(tasks)))
+        decided = _partition_of_key(partitions)(f.col("key")) if "key" in self.columns else f.lit(without_key)
+        chosen = f.coalesce(f.col("partition").cast("int"), decided) if "partition" in self.columns else decided
+        return Route("partition", chosen, tasks, f.pmod(f.col("partition"), f.lit(tasks)))
 
-    def _by_topic(self, batch: DataFrame, tasks: int, batch_id: int) -> DataFrame:
+    def _route_by_topic(self, tasks: int) -> Route:
         from pyspark.sql import functions as f
 
         key = f.col("key") if "key" in self.columns else f.lit(None).cast("binary")
-        chosen = _partition_of_topic_and_key(dict(self.options), batch_id)(f.col("topic"), key)
+        chosen = _partition_of_topic_and_key(dict(self.options))(f.col("topic"), key)
         if "partition" in self.columns:
             chosen = f.coalesce(f.col("partition").cast("int"), chosen)
-        rows = batch.withColumn("partition", chosen)
         task = f.pmod(f.crc32(f.col("topic").cast("binary")) + f.col("partition"), f.lit(tasks)).cast("int")
-        return rows.repartitionById(tasks, task)
+        return Route("partition", chosen, tasks, task)
 
-    def _key_decides(self, of_key: Callable[[Column], Column], without_key: Column) -> Column:
-        from pyspark.sql import functions as f
 
-        decided = of_key(f.col("key")) if "key" in self.columns else without_key
-        return f.coalesce(f.col("partition").cast("int"), decided) if "partition" in self.columns else decided
+class Route(NamedTuple):
+    """A column to add, and which of so many tasks a row then goes to."""
+
+    column: str
+    value: Column
+    tasks: int
+    task: Column
+
+
+def _gathering(tasks: int) -> Route:
+    from pyspark.sql import functions as f
+
+    return Route(_WRITER, f.pmod(f.spark_partition_id(), f.lit(tasks)), tasks, f.col(f"`{_WRITER}`"))
 
 
 def refuse_retried_stages(context: SparkContext, written: list[Row]) -> None:
@@ -131,22 +157,16 @@ async def partitions_of(client: Client, topic: str) -> int:
     return len(found.partitions)
 
 
-def _gathered(batch: DataFrame, tasks: int) -> DataFrame:
-    from pyspark.sql import functions as f
-
-    return batch.withColumn(_WRITER, f.pmod(f.spark_partition_id(), f.lit(tasks))).repartitionById(tasks, _WRITER)
-
-
-def _partition_of_key(partitions: int, turn: int) -> Callable[[Column], Column]:
+def _partition_of_key(partitions: int) -> Callable[[Column], Column]:
     def partition(key: pa.Array) -> pa.Array:
-        return choose(key, partitions, turn)
+        return choose(key, partitions, Turn.of_task(running_task()).number)
 
     return _arrow_udf(partition)
 
 
-def _partition_of_topic_and_key(options: dict[str, str], turn: int) -> Callable[[Column, Column], Column]:
+def _partition_of_topic_and_key(options: dict[str, str]) -> Callable[[Column, Column], Column]:
     def partition(topic: pa.Array, key: pa.Array) -> pa.Array:
-        return choose_by_topic(topic, key, options, turn)
+        return choose_by_topic(topic, key, options, Turn.of_task(running_task()).number)
 
     return _arrow_udf(partition)
 
@@ -178,7 +198,7 @@ def choose_by_topic(topic: pa.Array, key: pa.Array, options: Mapping[str, str], 
 
     if topic.null_count:
         raise ValueError("a row has no topic")
-    client = client_for(options)
+    client = client_for(options, expected=True)
     found = pa.nulls(len(topic), pa.int32())
     for name in topic.unique().to_pylist():
         here = pc.equal(topic, name)

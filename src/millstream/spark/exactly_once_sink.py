@@ -121,7 +121,7 @@ class Sink:
         end = self._checkpoint.end_of(batch_id)
         for tried in range(1, TRIES + 1):
             try:
-                return self._write(batch, batch_id, end)
+                return self._write(batch, batch_id, end, reached_before=tried > 1)
             except Exception as error:
                 self.close()
                 self._producer, self._lost_track = None, True
@@ -143,8 +143,8 @@ class Sink:
     def group(self) -> str:
         return self._given_group or self._query_id
 
-    def _write(self, batch: DataFrame, batch_id: int, end: BatchEnd) -> None:
-        client = client_for(self._options)
+    def _write(self, batch: DataFrame, batch_id: int, end: BatchEnd, *, reached_before: bool) -> None:
+        client = client_for(self._options, expected=reached_before)
         note = Note(self._query_id, batch_id, end.digest)
         offsets = {
             place: Committed(offset, str(note))

@@ -33,7 +33,7 @@ _POLL_MS: Final = 500
 
 def read_range(part: Range, schema: pa.Schema, options: ReadOptions) -> Iterator[pa.RecordBatch]:
     """The range's records, in order."""
-    client = client_for(options.connection)
+    client = client_for(options.connection, expected=True)
     try:
         if not _is_same_topic(client, part, options):
             return

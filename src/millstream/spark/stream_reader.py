@@ -17,6 +17,7 @@ from millstream.spark.clients import client_for
 from millstream.spark.offsets import Offsets
 from millstream.spark.ranges import tasks_of
 from millstream.spark.reading import read_range
+from millstream.spark.worker_memory import keep_what_is_loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,6 +87,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         yield from read_range(partition.value, self._schema, self._options)
+        keep_what_is_loaded()
 
     def commit(self, end: dict[str, Any]) -> None:
         """Spark has it in the checkpoint, and nobody else needs to know."""

@@ -56,6 +56,7 @@ def write_rows(batches: Iterator[pa.RecordBatch], columns: Sequence[str], option
     from millstream.arrow.writer import BATCH_BYTES, Writer
     from millstream.records.codecs import Codec
     from millstream.spark.clients import client_for, let_go
+    from millstream.spark.worker_memory import keep_what_is_loaded
 
     parts = {name: name if name in columns else None for name in ("key", "value", "headers", "timestamp")}
     names = Names(**parts)
@@ -86,4 +87,5 @@ def write_rows(batches: Iterator[pa.RecordBatch], columns: Sequence[str], option
             writer.give_up()
             let_go(options.connection)
         raise
+    keep_what_is_loaded()
     return Wrote(sum(each.records for each in written.values()))

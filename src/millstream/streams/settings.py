@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal
 
 from millstream.client.options import Options
+from millstream.records.codecs import Codec
 from millstream.streams.plan.names import nearest
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ KNOWN: Final = {
     "auto.offset.reset": "where a topic is read from that has no committed offset: earliest or latest",
     "commit.interval.ms": "time between micro-batches; without it one follows the other",
     "max.offsets.per.trigger": "about as many records in a micro-batch, of each sub-topology",
+    "direct.records.max": "a micro-batch of at most so many records is worked off by the driver, without Spark's jobs",
     "state.dir": "folder for Spark's checkpoints; its loss costs no record, places and state are in topics",
     "replication.factor": "of internal topics; -1 is the cluster's default",
     "transaction.timeout.ms": "how long a micro-batch may take",
@@ -38,24 +40,54 @@ KNOWN: Final = {
 }
 # Kafka Streams knows them, and they have nothing to do here: Spark schedules, and keeps no stores on disk.
 WITHOUT_EFFECT: Final = (
-    "num.stream.threads",
-    "num.standby.replicas",
-    "statestore.cache.max.bytes",
-    "cache.max.bytes.buffering",
-    "topology.optimization",
     "acceptable.recovery.lag",
+    "allow.os.group.write.access",
     "application.server",
     "buffered.records.per.partition",
+    "built.in.metrics.version",
+    "cache.max.bytes.buffering",
     "client.id",
+    "connections.max.idle.ms",
+    "default.client.supplier",
     "default.dsl.store",
+    "dsl.store.format",
+    "dsl.store.suppliers.class",
+    "enable.metrics.push",
+    "ensure.explicit.internal.resource.naming",
+    "group.protocol",
+    "log.summary.interval.ms",
     "max.task.idle.ms",
     "max.warmup.replicas",
     "metadata.max.age.ms",
+    "metadata.recovery.rebootstrap.trigger.ms",
+    "metadata.recovery.strategy",
+    "metric.reporters",
+    "metrics.num.samples",
+    "metrics.recording.level",
+    "metrics.sample.window.ms",
+    "num.standby.replicas",
+    "num.stream.threads",
     "poll.ms",
     "probing.rebalance.interval.ms",
+    "processor.wrapper.class",
+    "rack.aware.assignment.non_overlap_cost",
+    "rack.aware.assignment.strategy",
+    "rack.aware.assignment.tags",
+    "rack.aware.assignment.traffic_cost",
+    "receive.buffer.bytes",
+    "reconnect.backoff.max.ms",
+    "reconnect.backoff.ms",
+    "repartition.purge.interval.ms",
+    "retries",
+    "rocksdb.config.setter",
+    "send.buffer.bytes",
     "state.cleanup.delay.ms",
+    "state.cleanup.dir.max.age.ms",
+    "statestore.cache.max.bytes",
+    "task.assignor.class",
     "task.timeout.ms",
-    "group.protocol",
+    "topology.optimization",
+    "upgrade.from",
 )
 # Serdes and handlers stand in the topology here, and a wrong guess would change results.
 REFUSED: Final = {
@@ -65,8 +97,29 @@ REFUSED: Final = {
     "deserialization.exception.handler": "a record that cannot be read stops the application",
     "production.exception.handler": "a record that cannot be written stops the application",
     "processing.exception.handler": "a record that cannot be processed stops the application",
+    "processing.exception.handler.global.enabled": "there is no handler",
+    "default.deserialization.exception.handler": "a record that cannot be read stops the application",
+    "default.production.exception.handler": "a record that cannot be written stops the application",
+    "errors.dead.letter.queue.topic.name": "a record that cannot be processed stops the application",
+    "default.list.key.serde.inner": "say it where the stream is made",
+    "default.list.key.serde.type": "say it where the stream is made",
+    "default.list.value.serde.inner": "say it where the stream is made",
+    "default.list.value.serde.type": "say it where the stream is made",
+    "windowed.inner.class.serde": "say it where the stream is made, as key=TimeWindowedSerde(...)",
+    "window.size.ms": "say it where the stream is made, as key=TimeWindowedSerde(...)",
+    "config.providers": "look the values up before",
+    "windowstore.changelog.additional.retention.ms": "it is a day; topic.retention.ms is for all internal topics",
 }
 _TOPIC_PREFIX: Final = "topic."
+_CLIENT_PREFIXES: Final = (
+    "main.consumer.",
+    "restore.consumer.",
+    "global.consumer.",
+    "consumer.",
+    "producer.",
+    "admin.",
+)
+_COMPRESSIONS: Final = [codec.name.lower() for codec in Codec]
 _OLD_NAMES: Final = {"exactly_once": "exactly_once_v2", "exactly_once_beta": "exactly_once_v2"}
 
 
@@ -84,6 +137,7 @@ class Settings:
     reset: Literal["earliest", "latest"] = "earliest"
     interval_ms: int | None = None
     offsets_max: int | None = None
+    direct_records_max: int | None = None
     folder: str = ""
     replication_factor: int = -1
     transaction_timeout_ms: int = 300_000
@@ -115,7 +169,7 @@ def settings_of(
     for name, text in texts.items():
         if name in REFUSED:
             raise UnknownSetting(f"{name} has no place here: {REFUSED[name]}")
-        if name in WITHOUT_EFFECT:
+        if name in WITHOUT_EFFECT or _is_of_a_client(name):
             log.warning("%s has no effect on Spark", name)
         elif name.startswith(_TOPIC_PREFIX):
             topics[name.removeprefix(_TOPIC_PREFIX)] = text
@@ -136,12 +190,24 @@ def settings_of(
         reset=_reset(own.get("auto.offset.reset", "earliest")),
         interval_ms=_number(own, "commit.interval.ms", at_least=0),
         offsets_max=_number(own, "max.offsets.per.trigger", at_least=1),
+        direct_records_max=_number(own, "direct.records.max", at_least=0),
         folder=own.get("state.dir") or str(Path(tempfile.gettempdir()) / "millstream-streams"),
-        replication_factor=_number(own, "replication.factor", at_least=-1) or -1,
+        replication_factor=_replication(own),
         transaction_timeout_ms=_number(own, "transaction.timeout.ms", at_least=1) or 300_000,
-        compression=own.get("compression.type", "none"),
+        compression=_compression(own.get("compression.type", "none")),
         topic_settings=topics,
     )
+
+
+def _is_of_a_client(name: str) -> bool:
+    """Kafka Streams has several clients inside; what is said to one of them and has a meaning here is refused."""
+    client = next((prefix for prefix in _CLIENT_PREFIXES if name.startswith(prefix)), None)
+    if client is None:
+        return False
+    own = name.removeprefix(client)
+    if own in KNOWN:
+        raise UnknownSetting(f"{name} has no place here: there is no {client[:-1]} inside. Say {own}")
+    return True
 
 
 def _connection(servers: str | Mapping[str, str] | None) -> dict[str, str]:
@@ -164,6 +230,20 @@ def _reset(text: str) -> Literal["earliest", "latest"]:
     if text == "latest":
         return "latest"
     raise UnknownSetting(f"auto.offset.reset is 'earliest' or 'latest', not {text!r}")
+
+
+def _compression(text: str) -> str:
+    if text not in _COMPRESSIONS:
+        hint = nearest(text, _COMPRESSIONS)
+        raise UnknownSetting(f"compression.type is {text!r}{hint}; there are {', '.join(_COMPRESSIONS)}")
+    return text
+
+
+def _replication(own: Mapping[str, str]) -> int:
+    found = _number(own, "replication.factor", at_least=-1)
+    if found == 0:
+        raise UnknownSetting("replication.factor is 0: at least 1, or -1 for the cluster's default")
+    return -1 if found is None else found
 
 
 def _number(own: Mapping[str, str], name: str, *, at_least: int) -> int | None:

@@ -75,7 +75,8 @@ class ReplicaInvariants:
 
     def look(self, at: SimulatedNode, node: Node) -> None:
         for partition in node.partitions:
-            if partition.log.closed or partition.log.is_offline:
+            # A leader whose files fail still counts what its followers acknowledge, and may write the mark down.
+            if partition.log.closed or (partition.log.is_offline and partition.leader is None):
                 continue
             key = (partition.topic_id, partition.index)
             seen = self._seen.get((at.id, key))

@@ -55,15 +55,15 @@ def stream_of(
         known = draft.source_of(topic)
         if known is None:
             continue
-        if isinstance(known, StreamSource) and (known.topics, known.key_serde, known.value_serde) == (
-            topics,
-            key,
-            value,
-        ):
+        if isinstance(known, StreamSource) and _reads_as(known) == _reads_as(node):
             return KStream(draft, Flow(known.name, key, value, schema, (known.name,)))
         raise TopologyError(f"topic {topic!r} is read already, by {known.name}, in another way: use that one's result")
     draft.add(node)
     return KStream(draft, Flow(own, key, value, schema, (own,)))
+
+
+def _reads_as(source: StreamSource) -> tuple[object, ...]:
+    return source.topics, source.key_serde, source.value_serde, source.timestamp_of
 
 
 class StreamsBuilder:

@@ -4,12 +4,16 @@ The left side sends "I refer to this foreign key" to where that key lives, throu
 remembered, and answered with the row of the right table; when that row changes, all who refer to it are answered again.
 An answer comes back through another internal topic with the value that the left row had when it asked, and counts only
 if the row still has it: otherwise a newer question is under way.
+
+Kafka Streams leaves questions unanswered that would only say again what is known: no row before, none now. But where
+the row has changed while an answer was under way, that answer did not count, and the result would stay as it was. So
+such answers are sent, and count for rows that have a result; record by record there is never one.
 """
 
 from __future__ import annotations
 
 from enum import Enum, auto
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +24,10 @@ if TYPE_CHECKING:
     StreamStep = Callable[[Any, Any, int, Any], None]
     TableStep = Callable[[Any, Any, Any, int, Any], None]
     Getter = Callable[[Any], tuple[Any, int] | None]
+
+
+# No foreign key is as long as this would say.
+_SHOWN: Final = b"\xff\xff\xff\xff"
 
 
 class Instruction(Enum):
@@ -44,6 +52,8 @@ class Answer(NamedTuple):
 
     value_bytes: bytes | None
     foreign_value: Any
+    # Nothing was found, and Kafka Streams would not say so.
+    counts_if_shown: bool = False
 
 
 class ForeignKeys:
@@ -70,6 +80,8 @@ class ForeignKeys:
         self._to_key = node.primary_key_serde.serialize
         self._to_foreign_key = node.foreign_key_serde.serialize
         self._subscriptions: dict[bytes, dict[bytes, Subscription]] = {}
+        # Rows whose last result was a value; for inner joins.
+        self._shown: set[bytes] = set()
         self._ask_topic = node.part("subscription topic")
         self._answer_topic = node.part("response topic")
         task.handlers[self._ask_topic] = self._on_question
@@ -78,16 +90,22 @@ class ForeignKeys:
         task.keep(self._save, self._load)
 
     def _save(self) -> dict[bytes, Any]:
-        """Who refers to what, under both keys: the foreign one's length, it, and the row's."""
-        return {
+        """Who refers to what, under both keys: the foreign one's length, it, and the row's; and rows with a result."""
+        kept: dict[bytes, Any] = {
             len(foreign_key).to_bytes(4) + foreign_key + row_key: [question.value_bytes, question.instruction.value]
             for foreign_key, subscribers in self._subscriptions.items()
             for row_key, question in subscribers.items()
         }
+        kept.update({_SHOWN + row_key: None for row_key in self._shown})
+        return kept
 
     def _load(self, kept: dict[bytes, Any]) -> None:
         self._subscriptions = {}
-        for place, (value_bytes, instruction) in kept.items():
+        self._shown = {place[len(_SHOWN) :] for place in kept if place.startswith(_SHOWN)}
+        for place, held in kept.items():
+            if place.startswith(_SHOWN):
+                continue
+            value_bytes, instruction = held
             end = 4 + int.from_bytes(place[:4])
             question = Subscription(value_bytes, Instruction(instruction), self._from_key(place[end:]))
             self._subscriptions.setdefault(place[4:end], {})[place[end:]] = question
@@ -109,6 +127,9 @@ class ForeignKeys:
                     ask(old_key, Instruction.DELETE)
                 ask(new_key, Instruction.ANSWER_ALWAYS)
         else:
+            if new_key is None and old_key is None:
+                # Nobody is asked, and an answer that is under way will not count.
+                self._take_back(key, timestamp, headers)
             self._ask_inner(ask, new, new_key, old_key, changed=changed)
 
     def _ask_inner(
@@ -154,8 +175,8 @@ class ForeignKeys:
             self._answer(question, None, time_ms, headers)
         elif instruction is Instruction.ANSWER_ALWAYS:
             self._answer(question, None if row is None else row[0], time_ms, headers)
-        elif instruction is Instruction.ANSWER_IF_FOUND and row is not None:
-            self._answer(question, row[0], time_ms, headers)
+        elif instruction is Instruction.ANSWER_IF_FOUND:
+            self._answer(question, None if row is None else row[0], time_ms, headers, counts_if_shown=row is None)
 
     def on_foreign(self, key: Any, new: Any, _old: Any, timestamp: int, headers: Any) -> None:
         """A row of the right table has changed: all who refer to it hear of it."""
@@ -166,8 +187,16 @@ class ForeignKeys:
         for row_key in sorted(subscribers):
             self._answer(subscribers[row_key], new, timestamp, headers)
 
-    def _answer(self, question: Subscription, foreign_value: Any, timestamp: int, headers: Any) -> None:
-        answer = Answer(question.value_bytes, foreign_value)
+    def _answer(
+        self,
+        question: Subscription,
+        foreign_value: Any,
+        timestamp: int,
+        headers: Any,
+        *,
+        counts_if_shown: bool = False,
+    ) -> None:
+        answer = Answer(question.value_bytes, foreign_value, counts_if_shown)
         self._task.enqueue(self._answer_topic, question.primary_key, answer, timestamp, headers)
 
     def _on_answer(self, key: Any, answer: Answer, timestamp: int, headers: Any) -> None:
@@ -175,7 +204,19 @@ class ForeignKeys:
         value = None if row is None else row[0]
         if (None if value is None else self._to_value(value)) != answer.value_bytes:
             return
+        if answer.counts_if_shown:
+            self._take_back(key, timestamp, headers)
+            return
         joined = None
         if value is not None and (answer.foreign_value is not None or self._left):
             joined = self._joiner(key, value, timestamp, answer.foreign_value)
+        if not self._left:
+            (self._shown.discard if joined is None else self._shown.add)(self._to_key(key))
         self._result(key, joined, timestamp, headers)
+
+    def _take_back(self, key: Any, timestamp: int, headers: Any) -> None:
+        """Delete the result of a row that has one."""
+        row_key = self._to_key(key)
+        if row_key in self._shown:
+            self._shown.discard(row_key)
+            self._result(key, None, timestamp, headers)

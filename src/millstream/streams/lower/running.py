@@ -17,8 +17,10 @@ from millstream.client.groups import committed_offsets
 from millstream.client.sync import SyncClient
 from millstream.spark.exactly_once_sink import Sink
 from millstream.streams.lower.deciding import refuse_unknown
+from millstream.streams.lower.direct.eligible import runs_directly
+from millstream.streams.lower.direct.engine import DirectEngine
 from millstream.streams.lower.native.engine import NativeEngine
-from millstream.streams.lower.native.pruning import schema_of
+from millstream.streams.lower.native.json_source import JsonDataSource
 from millstream.streams.lower.native.supported import why_not
 from millstream.streams.lower.sinking import EngineLayout
 from millstream.streams.lower.subtopologies import subtopologies
@@ -74,6 +76,7 @@ class Running:
         from millstream import spark as millstream_spark
 
         spark = millstream_spark.session() if self._given is None else millstream_spark.register(self._given)
+        spark.dataSource.register(JsonDataSource)
         with SyncClient(self._settings.connection) as client:
             counts = client.run(prepare_topics, self._plan, self._settings)
             places = self._committed(spark, client, counts)
@@ -150,18 +153,21 @@ class Running:
             # What waits in an internal topic is never skipped.
             default = _EARLIEST if name.startswith(f"{self._settings.application_id}-") else first
             starts[name] = {str(index): places.get((name, index), default) for index in range(counts[name])}
-        reader = spark.readStream.format("millstream").options(
+        reader = spark.readStream.format(engine.format).options(
             **{f"kafka.{name}": value for name, value in self._settings.connection.items()}
         )
         reader = reader.option("subscribe", ",".join(starts)).option("startingOffsets", json.dumps(starts))
         reader = reader.option("kafka.isolation.level", "read_committed").option("includeHeaders", "true")
         at_once = self._settings.offsets_max or engine.offsets_max
-        return reader.option("maxOffsetsPerTrigger", str(at_once)).schema(schema_of(engine.columns)).load()
+        return reader.option("maxOffsetsPerTrigger", str(at_once)).schema(engine.schema).load()
 
     def _start_query(self, rows: DataFrame, part: SubTopology, engine: Engine) -> StreamingQuery:
         settings = self._settings
         checkpoint = self._checkpoint(part)
-        layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint)
+        direct = None
+        if isinstance(engine, NativeEngine) and runs_directly(self._plan, part):
+            direct = DirectEngine(self._plan, part, settings, engine)
+        layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint, direct)
         sink = Sink(
             layout,  # type: ignore[arg-type]  # it writes as one
             location=checkpoint,

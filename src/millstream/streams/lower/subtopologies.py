@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from millstream.streams.plan.nodes import GlobalTableSource, Process, TableSource
+from millstream.streams.plan.nodes import GlobalTableSource, Process, Sink, TableSource
 from millstream.streams.plan.physical import GlobalTable, Processor, Source, Writer, layout, parts_of_node
 from millstream.streams.plan.plan import stores_of
 
@@ -83,6 +83,16 @@ def _kept(node: AnyNode) -> list[Store]:
 def _used(store: Store, group: tuple[Part, ...]) -> bool:
     """Whether one of the group's parts uses the store: a foreign-key join is in two groups, its stores in one."""
     return any(isinstance(part, Processor) and store.name in part.stores for part in group)
+
+
+def only_topic(plan: Plan, part: SubTopology, application_id: str) -> str | None:
+    """The topic that everything goes to which a sub-topology writes, if there is one."""
+    if part.logged:
+        return None
+    named = [node.topic for node in plan.nodes if node.name in part.nodes and isinstance(node, Sink)]
+    topics = {*named, *(f"{application_id}-{topic}" for topic in part.written)}
+    (found, *others) = topics or (None,)
+    return found if isinstance(found, str) and not others else None
 
 
 def global_tables(plan: Plan) -> list[GlobalTableSource]:

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from millstream.streams.settings import Settings
 
 _MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
-_SEGMENT_BYTES: Final = {"delete": "52428800"}
+# Small ones, of topics that are kept for as long as it takes to read them.
+_REPARTITION_SEGMENT_BYTES: Final = "52428800"
+_FOR_EVER_MS: Final = -1
 
 
 def tasks_topic(application_id: str) -> str:
@@ -133,7 +135,7 @@ async def prepare_topics(client: Client, plan: Plan, settings: Settings) -> dict
 
 async def _create(client: Client, topics: Sequence[InternalTopic], counts: dict[str, int], settings: Settings) -> None:
     new = [
-        NewTopic(topic.name, counts[topic.name], settings.replication_factor, _settings_of(topic, settings))
+        NewTopic(topic.name, counts[topic.name], settings.replication_factor, settings_of_topic(topic, settings))
         for topic in topics
     ]
     if not new:
@@ -144,10 +146,11 @@ async def _create(client: Client, topics: Sequence[InternalTopic], counts: dict[
             raise outcome
 
 
-def _settings_of(topic: InternalTopic, settings: Settings) -> dict[str, str | None]:
+def settings_of_topic(topic: InternalTopic, settings: Settings) -> dict[str, str | None]:
+    """As Kafka Streams makes it, with what the application says of its internal topics."""
     found: dict[str, str | None] = {"cleanup.policy": topic.cleanup_policy, "message.timestamp.type": "CreateTime"}
     if topic.retention_ms is not None:
         found["retention.ms"] = str(topic.retention_ms)
-    if topic.cleanup_policy in _SEGMENT_BYTES:
-        found["segment.bytes"] = _SEGMENT_BYTES[topic.cleanup_policy]
+    if topic.retention_ms == _FOR_EVER_MS:
+        found["segment.bytes"] = _REPARTITION_SEGMENT_BYTES
     return {**found, **settings.topic_settings}

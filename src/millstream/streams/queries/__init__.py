@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from millstream.streams.plan.names import nearest
-from millstream.streams.plan.nodes import TableSource
+from millstream.streams.plan.nodes import GlobalTableSource, TableSource
 from millstream.streams.plan.stores import KeyValueStore, WindowStore
 from millstream.streams.queries.copies import KeyValueCopy, SessionCopy, WindowCopy
 from millstream.streams.queries.following import KeyValueView, SessionView, WindowView
@@ -60,7 +60,7 @@ def follow_store(
     store = stores[name]
     topic = f"{application_id}-{name}-changelog"
     for node in topology.plan.nodes:
-        if isinstance(node, TableSource) and node.store.name == name:
+        if isinstance(node, TableSource | GlobalTableSource) and node.store.name == name:
             topic = node.topic
     return _view(options, topic, copy_of(store))
 

@@ -111,6 +111,11 @@ class Following:
         """The type of the keys that can be asked for."""
         return self._copy.key_type
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether following has stopped: no change will come any more, and every question raises why."""
+        return self._failure is not None
+
     def behind(self) -> int:
         """How many records of the topic have not been applied yet, as the broker counts them now."""
         self._check()

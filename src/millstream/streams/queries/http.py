@@ -21,6 +21,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
+from millstream.client.errors import ClientError
 from millstream.streams.queries.following import KeyValueView, SessionView, WindowView
 from millstream.streams.types import DOUBLE, INT, LONG, STRING
 from millstream.streams.windows import Window, Windowed
@@ -162,7 +163,7 @@ class _Handler(BaseHTTPRequestHandler):
             status, answer = HTTPStatus.NOT_FOUND, {"error": str(missing)}
         except (ValueError, msgspec.DecodeError) as wrong:
             status, answer = HTTPStatus.BAD_REQUEST, {"error": str(wrong)}
-        except RuntimeError as failed:
+        except (RuntimeError, ClientError) as failed:
             status, answer = HTTPStatus.SERVICE_UNAVAILABLE, {"error": str(failed)}
         content = msgspec.json.encode(answer)
         self.send_response(status)
@@ -191,7 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         try:
             self.wfile.flush()
-            while not overrun.is_set():
+            while not overrun.is_set() and not view.has_failed:
                 try:
                     content = b"data: " + msgspec.json.encode(_row(*waiting.get(timeout=_IDLE_S))) + b"\n\n"
                 except queue.Empty:

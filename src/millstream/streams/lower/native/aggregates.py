@@ -187,16 +187,21 @@ def still_open(held: DataFrame, node: Aggregate, observed_ms: dict[int, int]) ->
 
 def changes(held: DataFrame, node: Aggregate) -> DataFrame:
     """The rows that a micro-batch has changed, as a table's changes."""
+    return as_changes(held.where("changed"), node, old=node.sends_old_values)
+
+
+def as_changes(rows: DataFrame, node: Aggregate, *, old: bool) -> DataFrame:
+    """Rows that are held, as a table's changes; with `old` each has the value that was there before."""
     from pyspark.sql import functions as f
 
     key = f.col("key")
     if node.windows is not None:
         key = windowed(key, f.col("start"), windows_of(node).size_ms)
-    old = [value_of(parts_of(node), "b").alias("old")] if node.sends_old_values else []
-    return held.where("changed").select(
+    before = [value_of(parts_of(node), "b").alias("old")] if old else []
+    return rows.select(
         key.alias("key"),
         value_of(parts_of(node)).alias("value"),
-        *old,
+        *before,
         f.col(TIME).alias("timestamp"),
         f.lit(None).cast("array<struct<key:string,value:binary>>").alias("headers"),
         "partition",

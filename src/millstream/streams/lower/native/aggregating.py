@@ -86,14 +86,19 @@ class Aggregating:
         observed_ms: dict[int, int],
     ) -> None:
         """Hold what a changelog says."""
+        has_any = any(end for (topic, _), end in ends.items() if topic == changelog)
+        self.hold(read_topic(spark, changelog, ends, connection) if has_any else None, observed_ms)
+
+    def hold(self, records: DataFrame | None, observed_ms: dict[int, int]) -> None:
+        """Hold what records of the changelog say, the last one of each key: partition, key, value and timestamp."""
         from pyspark.sql import functions as f
 
         self._next, self._base, self._added = None, None, None
         self._is_large, self._base_rows, self._changed_rows = False, 0, 0
-        self.observed_ms = observed_ms
-        if not any(end for (topic, _), end in ends.items() if topic == changelog):
+        self.observed_ms, self._closed = observed_ms, {}
+        if records is None:
             return
-        rows = read_topic(spark, changelog, ends, connection).where(f.col("value").isNotNull())
+        rows = records.where(f.col("value").isNotNull())
         store, windows = self.node.store, self.node.windows
         plain, start = f.col("key"), []
         if windows is not None:
@@ -112,6 +117,22 @@ class Aggregating:
         if windows is not None:
             rows = aggregates.still_open(rows, self.node, observed_ms)
         self._settle(rows)
+
+    def rows_held(self) -> int:
+        """How many rows there are; where that is not known of a small state, they are counted."""
+        if self._base is not None and self._changed_rows and not self._is_large:
+            self._base_rows, self._changed_rows = self._base.count(), 0
+        return self._base_rows + self._changed_rows
+
+    def held(self) -> DataFrame | None:
+        """A small state's rows, as changes of the table; None if there are none."""
+        assert not self._is_large, "it is not all in one place"
+        return None if self._base is None else aggregates.as_changes(self._base, self.node, old=False)
+
+    def let_go(self) -> None:
+        """Somebody else holds it from now on."""
+        forget(self._base)
+        self.hold(None, {})
 
     def add(self, rows: DataFrame, persisted: list[DataFrame], *, few: bool) -> DataFrame:
         """The changes that a micro-batch brings; what is cached on the way is added to `persisted`. `few` says that it

@@ -7,6 +7,7 @@ everything is read back from the changelogs.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,12 @@ from millstream.streams.lower.native.aggregating import Aggregating
 from millstream.streams.lower.native.flows import Flow
 from millstream.streams.lower.native.frames import frame_of
 from millstream.streams.lower.native.joins import HeldTable, joined_with_table
-from millstream.streams.lower.native.pruning import TYPES, needed_columns, users_of_records
+from millstream.streams.lower.native.json_source import FORMAT
+from millstream.streams.lower.native.pruning import TYPES, json_fields, needed_columns, schema_of, users_of_records
 from millstream.streams.lower.native.serdes import changelog_key, encode
 from millstream.streams.lower.native.snapshots import read_span, read_topic
 from millstream.streams.lower.native.supported import table_chain
+from millstream.streams.lower.subtopologies import only_topic
 from millstream.streams.lower.tasks.function import as_table
 from millstream.streams.lower.tasks.partition import place_of
 from millstream.streams.lower.tasks.restoring import read_back
@@ -33,6 +36,7 @@ from millstream.streams.plan.stores import KeyValueStore
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, Row, SparkSession
 
     from millstream.client.client import Client
@@ -48,6 +52,16 @@ if TYPE_CHECKING:
 
 # So many records are looked at one by one where that saves a step of Spark's.
 _FEW = 2_000
+_STATE = ("partition", "key", "value", "timestamp")
+
+
+@dataclass(frozen=True)
+class State:
+    """What aggregations hold, by the names of their nodes: records as in their changelogs (partition, key, value and
+    timestamp), and how far stream time has come in each partition."""
+
+    records: Mapping[str, pa.Table]
+    observed_ms: Mapping[str, Mapping[int, int]]
 
 
 class NativeEngine:
@@ -65,8 +79,14 @@ class NativeEngine:
         self._aggregating = {node.name: Aggregating(node) for node in self._nodes if isinstance(node, n.Aggregate)}
         self._tables = {node.inputs[1]: HeldTable() for node in self._nodes if isinstance(node, n.StreamTableJoin)}
         self.columns = needed_columns(plan, part)
+        fields = json_fields(plan, part)
+        self.format = FORMAT if fields else "millstream"
+        self.schema = schema_of(self.columns, fields)
+        self._taken_apart = False
+        self.only_topic = only_topic(plan, part, settings.application_id)
         self._reads_twice = users_of_records(plan, part) > 1
         self._tried: int | None = None
+        self._ready_for: int | None = None
         self._persisted: list[DataFrame] = []
 
     # -- the driver's side of a micro-batch
@@ -74,18 +94,54 @@ class NativeEngine:
     def output(self, batch: DataFrame, client: SyncClient, batch_id: int, span: Span) -> DataFrame:
         """What a micro-batch writes, as rows."""
         self._let_go()
-        # A query has a session of its own. Adapting takes a job for each step, and small steps are what there is.
-        batch.sparkSession.conf.set("spark.sql.adaptive.enabled", "false")
-        if self._tried is not None and self._tried < batch_id:
-            self.committed()
-        else:
-            self._restore(batch.sparkSession, client, span)
-        self._tried = batch_id
+        if self._ready_for != batch_id:
+            self.begin(batch.sparkSession, client, batch_id, span)
+        self._ready_for = None
         counts = {name: sum(span.sizes(name)) for name in self._names()}
+        self._taken_apart = self.format == FORMAT
         if len(self._part.topics) == 1:
             return self.compiled(lambda _topics: batch, counts)
         # Each topic by itself: the batch is all of them in one, and each use of it would read all of them.
         return self.compiled(lambda names: self._read(batch.sparkSession, names, span), counts)
+
+    def begin(self, spark: SparkSession, client: SyncClient, batch_id: int, span: Span) -> None:
+        """Hold what was committed before a micro-batch."""
+        _set_up(spark)
+        if self._tried is not None and self._tried < batch_id:
+            self.committed()
+        else:
+            self._restore(spark, client, span)
+        self._tried = self._ready_for = batch_id
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether nothing is held yet, or any more."""
+        return self._tried is None
+
+    def give(self, rows_max: int) -> State | None:
+        """All that is held after `begin`, and from now on not held here; None if there are more rows than that."""
+        if sum(each.rows_held() for each in self._aggregating.values()) > rows_max:
+            return None
+        records: dict[str, pa.Table] = {}
+        observed_ms: dict[str, dict[int, int]] = {}
+        for name, each in self._aggregating.items():
+            observed_ms[name] = each.observed_ms
+            rows = each.held()
+            if rows is not None:
+                changes = Flow(rows, windowed=each.node.windows is not None)
+                records[name] = self._logged(changes, each.node.store).select(*_STATE).toArrow()
+            each.let_go()
+        self._tried = self._ready_for = None
+        return State(records, observed_ms)
+
+    def take(self, spark: SparkSession, batch_id: int, state: State) -> None:
+        """Hold this at the begin of a micro-batch."""
+        _set_up(spark)
+        for name, each in self._aggregating.items():
+            table = state.records.get(name)
+            rows = frame_of(spark, table) if table is not None and table.num_rows else None
+            each.hold(rows, dict(state.observed_ms.get(name, {})))
+        self._tried = self._ready_for = batch_id
 
     def _names(self) -> list[str]:
         return [self._part.full_name(topic, self._application_id) for topic in self._part.topics]
@@ -219,7 +275,7 @@ class NativeEngine:
         from pyspark.sql import functions as f
 
         if isinstance(node, n.StreamSource):
-            return flows.decoded(read(list(node.topics)), node)
+            return flows.decoded(read(list(node.topics)), node, taken_apart=self._taken_apart)
         changes = flows.decoded(read([node.topic]), node.store)
         return changes.with_rows(changes.rows.where(f.col("key").isNotNull()))
 
@@ -294,3 +350,8 @@ class NativeEngine:
             "timestamp",
             f.lit(None).cast(TYPES["headers"]).alias("headers"),
         )
+
+
+def _set_up(spark: SparkSession) -> None:
+    """A query has a session of its own. Adapting takes a job for each step, and small steps are what there is."""
+    spark.conf.set("spark.sql.adaptive.enabled", "false")

@@ -47,8 +47,8 @@ class Serdes(Protocol):
     def value_serde(self) -> Serde: ...
 
 
-def decoded(rows: DataFrame, serdes: Serdes) -> Flow:
-    """The records of topics, as far as Spark can read them."""
+def decoded(rows: DataFrame, serdes: Serdes, *, taken_apart: bool = False) -> Flow:
+    """The records of topics, as far as Spark can read them; `taken_apart` says that the source has read the values."""
     from pyspark.sql import functions as f
 
     def column(name: str) -> Column:
@@ -57,7 +57,7 @@ def decoded(rows: DataFrame, serdes: Serdes) -> Flow:
 
     present = set(rows.columns)
     raw = not is_native(serdes.value_serde)
-    value = column("value") if raw else decode(column("value"), serdes.value_serde)
+    value = column("value") if raw or taken_apart else decode(column("value"), serdes.value_serde)
     shown = rows.select(
         decode(f.col("key"), serdes.key_serde).alias("key"),
         value.alias("value"),

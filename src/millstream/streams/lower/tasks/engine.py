@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.client.offsets import LATEST, list_offsets
 from millstream.spark.options import Selection
 from millstream.spark.planning import find_present
+from millstream.streams.lower.native.pruning import TYPES, schema_of
 from millstream.streams.lower.subtopologies import global_tables
 from millstream.streams.lower.tasks.function import OUTPUT, TaskFunction
 from millstream.streams.lower.tasks.pickling import pickled
@@ -36,7 +37,9 @@ _TOKENS_KEPT = 64
 class TaskEngine:
     """One sub-topology of one running application."""
 
-    columns: tuple[str, ...] = ("topic", "partition", "offset", "key", "value", "timestamp", "headers")
+    format = "millstream"
+    schema = schema_of(TYPES)
+    only_topic: str | None = None
     # A worker has the records of a partition in memory, as Python's objects.
     offsets_max = 200_000
 

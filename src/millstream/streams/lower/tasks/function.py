@@ -58,7 +58,7 @@ class TaskFunction:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         by_partition: dict[int, list[Any]] = {}
         for batch in batches:
-            _collect(batch, by_partition)
+            collect_records(batch, by_partition)
         for partition in sorted(by_partition):
             out = self._run(partition, by_partition.pop(partition))
             for first in range(0, len(out), _ROWS_MAX):
@@ -86,7 +86,8 @@ def _forget_others(run_id: str) -> None:
         _tasks.pop(place)[1].close()
 
 
-def _collect(batch: pa.RecordBatch, by_partition: dict[int, list[Any]]) -> None:
+def collect_records(batch: pa.RecordBatch, by_partition: dict[int, list[Any]]) -> None:
+    """Records as a task takes them, added to those of their partition; times in milliseconds."""
     topics, keys, values, times, headers, offsets, partitions = (
         batch.column(name).to_pylist()
         for name in ("topic", "key", "value", "timestamp", "headers", "offset", "partition")

@@ -117,6 +117,11 @@ class PartitionTask:
         else:
             self._saved[at] = held
 
+    def kept(self, node: str, place: bytes = b"") -> Any:
+        """What an operator knew after the last micro-batch, or what was put back; None if that is nothing."""
+        held = self._saved.get((node, place))
+        return None if held is None else unpack(held)
+
     def load_kept(self) -> None:
         """Operators know again what was put back."""
         by_node: dict[str, dict[bytes, Any]] = {name: {} for name in self._kept}

@@ -65,6 +65,11 @@ class LoggedKeyValues(KeyValueState):
         else:
             self._rows[key] = (value, timestamp_ms if self._timestamped else -1)
 
+    def held(self) -> Iterator[Change]:
+        """All that is in it."""
+        for row_key, (value, time_ms) in self._rows.items():
+            yield Change(row_key, value, time_ms)
+
 
 class LoggedWindows(WindowState):
     """A window store with a changelog."""
@@ -110,6 +115,16 @@ class LoggedWindows(WindowState):
         held = None if value is None else self._from_value(value)
         super().put(self._from_key(key[:at]), held, start_ms, timestamp_ms)
 
+    def held(self) -> Iterator[Change]:
+        """All that is in it, where there is one value for each key and window."""
+        for row_key, windows in self._by_key.items():
+            for start_ms, ((value, time_ms), *_) in windows.items():
+                yield Change(row_key + _WINDOW.pack(start_ms, 0), value, time_ms)
+
+    def __len__(self) -> int:
+        # There are fewer starts than keys.
+        return sum(len(keys) for keys in self._by_start.values())
+
 
 class LoggedSessions(SessionState):
     """A session store with a changelog."""
@@ -136,6 +151,12 @@ class LoggedSessions(SessionState):
         end_ms, start_ms = _SESSION.unpack_from(key, len(key) - _SESSION.size)
         held = None if value is None else self._from_value(value)
         super().put(Windowed(self._from_key(key[: -_SESSION.size]), Window(start_ms, end_ms)), held)
+
+    def held(self) -> Iterator[Change]:
+        """All that is in it."""
+        for row_key, sessions in self._by_key.items():
+            for (end_ms, start_ms), value in sessions.items():
+                yield Change(row_key + _SESSION.pack(end_ms, start_ms), value, end_ms)
 
 
 LoggedStore = LoggedKeyValues | LoggedWindows | LoggedSessions

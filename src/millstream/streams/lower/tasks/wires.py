@@ -70,12 +70,12 @@ def _answers(node: ForeignKeyJoin) -> Wire:
 
     def encode(primary_key: Any, answer: Answer) -> tuple[bytes, bytes]:
         held = None if answer.foreign_value is None else value.serialize(answer.foreign_value)
-        return primary.serialize(primary_key), pack([answer.value_bytes, held])
+        return primary.serialize(primary_key), pack([answer.value_bytes, held, answer.counts_if_shown])
 
     def decode(key: bytes | None, held: bytes | None) -> tuple[Any, Answer]:
         assert key is not None, "an answer is for a row"
-        value_bytes, found = _unpacked(held)
-        answer = Answer(value_bytes, None if found is None else value.deserialize(found))
+        value_bytes, found, counts_if_shown = _unpacked(held)
+        answer = Answer(value_bytes, None if found is None else value.deserialize(found), counts_if_shown)
         return primary.deserialize(key), answer
 
     return Wire(encode, decode)

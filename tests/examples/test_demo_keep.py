@@ -1,0 +1,103 @@
+"""`examples/demo.py --keep` goes on beyond its time, until Ctrl-C, and then leaves nothing behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+import pytest
+
+from millstream import arrow
+from tests.support.requirements import PROJECT_ROOT, require
+from tests.support.waiting import wait_until
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SECONDS = 1
+PATIENCE_S = 180
+
+
+@contextmanager
+def kept_demo(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The demo as in a terminal of its own, whose screen is a file."""
+    path = os.pathsep.join([str(PROJECT_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    with (folder / "out").open("wb") as stdout, (folder / "err").open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, str(PROJECT_ROOT / "examples" / "demo.py"), "--keep", "--seconds", str(SECONDS)],
+            env=os.environ | {"PYTHONPATH": path, "PYTHONUNBUFFERED": "1", "TMPDIR": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=stdout,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait(60)
+
+
+def says(folder: Path) -> str:
+    return (folder / "out").read_text(errors="replace") + (folder / "err").read_text(errors="replace")
+
+
+def fed_for_s(servers: str) -> float:
+    """How long orders have been coming in, by their own times."""
+    times = arrow.read(servers, "orders", columns=["timestamp"])["timestamp"]
+    span = pc.min_max(times).as_py()
+    return (span["max"] - span["min"]).total_seconds() if len(times) else 0.0
+
+
+def counted(servers: str) -> int:
+    return arrow.read(servers, "orders-by-city", columns=["offset"]).num_rows
+
+
+def children_of(session: int) -> list[str]:
+    """Who still runs in the demo's terminal."""
+    found = []
+    for process in Path("/proc").iterdir():
+        if not process.name.isdecimal():
+            continue
+        try:
+            words = (process / "stat").read_text().rpartition(") ")[2].split()
+            if int(words[3]) == session and words[0] != "Z":
+                found.append((process / "cmdline").read_bytes().decode(errors="replace"))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="who is left is looked up in /proc")
+def test_the_demo_goes_on_until_it_is_interrupted(tmp_path: Path) -> None:
+    require("java", "Spark needs Java 17")
+    with kept_demo(tmp_path) as demo:
+
+        def address() -> str | None:
+            assert demo.poll() is None, says(tmp_path)
+            found = re.search(r"protocol on\s+(127\.0\.0\.1:\d+)", (tmp_path / "out").read_text(errors="replace"))
+            return found[1] if found else None
+
+        def goes_on(servers: str) -> bool:
+            assert demo.poll() is None, says(tmp_path)
+            return fed_for_s(servers) > SECONDS + 2 and counted(servers) > 0
+
+        servers = wait_until(address, "the demo's broker", within_s=PATIENCE_S)
+        wait_until(lambda: goes_on(servers), "orders after the demo's time", within_s=PATIENCE_S, every_s=0.5)
+        # What a terminal does on Ctrl-C: everybody in it is told.
+        os.killpg(demo.pid, signal.SIGINT)
+        assert demo.wait(PATIENCE_S) == 0, says(tmp_path)
+        assert "stopping" in says(tmp_path)
+        assert "Traceback" not in says(tmp_path), says(tmp_path)
+        wait_until(lambda: not children_of(demo.pid), "the demo's processes to end", every_s=0.1)
+    assert not list(tmp_path.glob("millstream-*")), "its directories are still there"
