@@ -153,11 +153,15 @@ def start_copy(spark: SparkSession, copy: dict[str, str]) -> Any:
         .load()
         .select("key", "value")
     )
+    if copy["output_mode"] == "update":
+        # How often each key has come so far: state that Spark has to bring through the kill, too.
+        rows = rows.groupBy("key").count().selectExpr("key", "cast(count as string) as value")
     return millstream.spark.start(
         rows,
         servers=copy["servers"],
         topic=copy["target"],
         checkpoint=copy["checkpoint"],
+        output_mode=copy["output_mode"],  # type: ignore[arg-type]  # one of the two
         trigger="available_now",
     )
 

@@ -17,6 +17,7 @@ from millstream.arrow.schema import schema_of
 from millstream.client.errors import NeverReached
 from millstream.spark.clients import client_for, let_go
 from millstream.spark.exactly_once_routing import choose_by_topic, partitions_of
+from millstream.spark.exactly_once_sink import is_passing
 from millstream.spark.options import Selection, parse_read
 from millstream.spark.planning import find_present
 from millstream.spark.ranges import Range
@@ -60,3 +61,17 @@ def test_a_wrong_address_is_said_at_once() -> None:
     with pytest.raises(NeverReached):
         client_for(connection).run(partitions_of, "topic")
     let_go(connection)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "millstream.client.errors.TimedOut: Produce was not answered within 60 s",
+        "millstream.client.errors.Unreachable: 127.0.0.1:9092",
+        "ValueError: row 0 is for partition 3, but there are 3",
+    ],
+)
+def test_what_a_task_met_by_bad_luck_is_tried_again(said: str) -> None:
+    """It comes to the driver as the text of a stack trace."""
+    assert is_passing(RuntimeError(f"Traceback (most recent call last):\n  File ...\n{said}"))
+    assert not is_passing(RuntimeError("Traceback (most recent call last):\n  File ...\nKeyError: 'key'"))

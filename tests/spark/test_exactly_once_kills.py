@@ -49,6 +49,8 @@ pytestmark = [pytest.mark.java, pytest.mark.slow]
 class Copy:
     """A source, its copy, the checkpoint between them, and what went in."""
 
+    output_mode = "append"
+
     def __init__(self, broker: RunningBroker, scratch: Path, name: str) -> None:
         self.broker = broker
         self.source, self.target = f"{name}-source", f"{name}-target"
@@ -89,6 +91,7 @@ class Copy:
             "target": self.target,
             "checkpoint": str(self.checkpoint),
             "at_once": str(AT_ONCE),
+            "output_mode": self.output_mode,
         }
 
 

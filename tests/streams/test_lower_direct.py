@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import random
 from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.streams import StreamsBuilder, Topology, count_of, function, hopping, sum_of, tumbling, value
+from millstream.streams import StreamsBuilder, Topology, function, hopping, tumbling, value
 from millstream.streams.lower.direct import engine as direct
 from millstream.streams.lower.direct.eligible import runs_directly
 from millstream.streams.lower.direct.engine import DirectEngine
@@ -32,6 +33,12 @@ SMALL = 6
 APPLICATION = "app"
 SEEDS = range(20)
 NOBODY: Any = None
+
+
+@dataclass
+class Click:
+    user: str
+    cents: int = 7
 
 
 class Lost(Exception):
@@ -147,8 +154,7 @@ def counting() -> Topology:
     grouped = builder.stream("left").filter(value() != "c2").group_by_key()
     grouped.count().to_stream().to("counts")
     grouped.windowed_by(tumbling(10, grace_ms=15)).count().to_stream().to("windows")
-    hops = grouped.windowed_by(hopping(10, 3)).agg(n=count_of(), letters=sum_of(function("length", value())))
-    hops.to_stream().to("hops")
+    grouped.windowed_by(hopping(10, 3)).sum(function("length", value())).to_stream().to("hops")
     return builder.build()
 
 
@@ -190,3 +196,12 @@ def test_tables_that_are_read_from_topics_stay_with_spark() -> None:
     grouped.to_stream().to("many")
     topology = builder.build()
     assert [runs_directly(topology.plan, part) for part in subtopologies(topology.plan)] == [False, False]
+
+
+def test_json_stays_with_spark() -> None:
+    """The two read it with other eyes, and how many records come at once must not be seen in the results."""
+    for kind, expected in ((str, True), (int, True), (dict, False), (Click, False)):
+        builder = StreamsBuilder(key=str, value=kind)
+        builder.stream("in").group_by_key().windowed_by(tumbling(10, grace_ms=0)).count().to_stream().to("out")
+        plan = builder.build().plan
+        assert [runs_directly(plan, part) for part in subtopologies(plan)] == [expected]

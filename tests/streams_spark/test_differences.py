@@ -106,6 +106,21 @@ def test_an_extreme_of_nulls_remembers_their_time(spark: SparkSession) -> None:
     assert [driver[-1][2], on_spark[-1][2]] == [10, 50]
 
 
+@dataclass
+class Price:
+    item: str
+    cents: int = 7
+
+
+def test_a_field_that_is_missing_is_null_in_json(spark: SparkSession) -> None:
+    builder = StreamsBuilder(key=str, value=Price)
+    builder.stream("left").group_by_key().sum(col("cents")).to_stream().to("sums")
+    lines: list[Line] = [("left", b"k", b'{"item": "a", "cents": 1}', 0), ("left", b"k", b'{"item": "b"}', 1)]
+    driver, in_spark = both(spark, builder.build(), [lines], "sums")
+    assert [int.from_bytes(value or b"") for _, value, _ in driver] == [1, 8]
+    assert [int.from_bytes(value or b"") for _, value, _ in in_spark] == [1]
+
+
 def test_sums_of_doubles_agree_but_for_their_last_digits(spark: SparkSession) -> None:
     builder = StreamsBuilder(key=str, value=Order)
     builder.stream("in").group_by_key().sum(col("cents") / 7).to_stream().to("out")
@@ -171,6 +186,7 @@ def test_wall_clock_time_passes_with_records_only() -> None:
         "one change for each key",
         "no headers",
         "nothing but nulls",
+        "only the fields that are asked for",
         "last digits",
         "that of time",
         "not without",

@@ -5,33 +5,47 @@ last value of each key is what the test driver says, through restarts, lost chec
 from __future__ import annotations
 
 import shutil
+import struct
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from pyspark.errors import PySparkException
 
 from millstream.spark import exactly_once_sink
-from millstream.streams import Application, StreamsBuilder, Topology, col, hopping, tumbling
+from millstream.streams import Application, StreamsBuilder, Topology, hopping, tumbling, value
 from millstream.streams.lower.direct import engine as direct
 from tests.spark.test_exactly_once import failing_after
 from tests.streams_spark.cutting import Cuts, as_stream, as_table
 from tests.streams_spark.test_application import WAYS, Cluster, cluster, settings, with_prefix
 from tests.streams_spark.test_faults import STEPS
-from tests.streams_spark.test_native import Order, orders
+from tests.streams_spark.test_native import texts
 
 if TYPE_CHECKING:
+    import random
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from tests.streams.memory_topics import Line
+
 __all__ = ["cluster"]
+
+UNWANTED = 3
+
+
+def numbers(dice: random.Random, prefix: bytes) -> list[Line]:
+    """The times and keys of others, with numbers in them."""
+    return [
+        (topic, key, None if text is None else struct.pack(">q", dice.randint(-5, 50)), at_ms)
+        for topic, key, text, at_ms in texts(dice, prefix)
+    ]
 
 
 def counting(name: str) -> Topology:
-    builder = StreamsBuilder(key=str, value=Order)
-    grouped = builder.stream(f"{name}-left").filter(col("item") != "z").group_by_key()
+    builder = StreamsBuilder(key=str, value=int)
+    grouped = builder.stream(f"{name}-left").filter(value() != UNWANTED).group_by_key()
     grouped.windowed_by(tumbling(10, grace_ms=15)).count(store="windows").to_stream().to(f"{name}-windows")
-    grouped.windowed_by(hopping(10, 5, grace_ms=3)).sum(col("cents")).to_stream().to(f"{name}-hops")
+    grouped.windowed_by(hopping(10, 5, grace_ms=3)).sum(value()).to_stream().to(f"{name}-hops")
     grouped.count(store="counts").to_stream().to(f"{name}-counts")
     return builder.build()
 
@@ -65,7 +79,7 @@ def test_the_state_goes_back_and_forth(
     workers = Workers(monkeypatch, take_turns=True)
     name = fresh_name
     topology = counting(name)
-    cuts = Cuts("direct", with_prefix(name, orders), 7, ways=WAYS)
+    cuts = Cuts("direct", with_prefix(name, numbers), 7, ways=WAYS)
     cluster.make(f"{name}-left", *outputs(name))
     app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
     with app.start(spark):
@@ -89,7 +103,7 @@ def test_every_step_may_fail_where_the_driver_does_the_work(
     workers = Workers(monkeypatch, take_turns=False)
     name = fresh_name
     topology = counting(name)
-    cuts = Cuts("direct faults", with_prefix(name, orders), len(STEPS) + 1, ways=WAYS)
+    cuts = Cuts("direct faults", with_prefix(name, numbers), len(STEPS) + 1, ways=WAYS)
     cluster.make(f"{name}-left", *outputs(name))
     app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
     app.start(spark)

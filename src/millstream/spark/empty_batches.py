@@ -29,10 +29,11 @@ _starting: Final = threading.Lock()
 def needed_ones_only(rows: DataFrame, output_mode: str) -> Iterator[None]:
     """Around the start of a query that writes these rows."""
     conf = rows.sparkSession.conf
-    if output_mode != "update" or _has_timers(rows):
-        yield
-        return
+    # Whoever needs the empty ones waits too: the session's setting may be changed for another query at this moment.
     with _starting:
+        if output_mode != "update" or _has_timers(rows):
+            yield
+            return
         before = conf.get(SETTING) or "true"
         conf.set(SETTING, "false")
         try:

@@ -9,6 +9,7 @@ The group that the source's offsets are committed to, in the same transactions, 
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from typing import TYPE_CHECKING, Final, Literal
 
@@ -71,6 +72,8 @@ def start(
         raise TypeError(
             "exactly once needs a classic Spark session: through Spark Connect the checkpoint is out of reach"
         )
+    if os.environ.get("PYSPARK_PIN_THREAD", "true").lower() != "true":
+        raise RuntimeError("PYSPARK_PIN_THREAD must be true: without it queries would take each other's transactions")
     if guarantee not in ("exactly_once", "at_least_once"):
         raise ValueError(f"guarantee is 'exactly_once' or 'at_least_once', not {guarantee!r}")
     parts = {"key": key, "value": value, "headers": headers, "timestamp": timestamp, "partition": partition}

@@ -51,12 +51,18 @@ TRIES: Final = 4
 TRANSACTION_TIMEOUT_MS: Final = 5 * 60_000
 # Another producer with this id has started, or the coordinator has given this one up.
 _FENCED: Final = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
-# What Spark says of tasks that were lost, rather than wrong.
+# What Spark says of tasks that were lost or came at a bad moment, rather than wrong.
 _LOST: Final = (
     REFUSED,
     "Python worker exited unexpectedly",
     "Python worker failed to connect back",
     "ExecutorLost",
+    # A broker that was away for too long: the driver tries again where it finds the same itself.
+    "millstream.client.errors.TimedOut",
+    "millstream.client.errors.Unreachable",
+    "millstream.client.errors.ConnectionLost",
+    # A topic that has grown, which the worker did not know: it will ask again.
+    "is for partition",
     # What a query had in Spark's memory went with an executor (streams): it is read back.
     "Checkpoint block",
 )

@@ -73,7 +73,8 @@ async def plan_between(client: Client, start: Offsets, end: Offsets, options: Re
     earliest = await earliest_of(client, end.places) if end.places else {}
     ranges = []
     for place, until in end.places.items():
-        begin = start.places.get(place, earliest[place]) if place[0] in same else earliest[place]
+        # One that came later is read from its first record: what expired before it was planned for is lost, too.
+        begin = start.places.get(place, 0) if place[0] in same else earliest[place]
         if begin < earliest[place] and begin < until:
             report_loss(
                 f"{partition_subject(*place)} should be read on from offset {begin}, but it begins at "

@@ -19,6 +19,8 @@ def keep_what_is_loaded() -> None:
 
     global _modules_seen  # noqa: PLW0603  # of the process, as the garbage is
     # A driver's memory is its program's business.
-    if TaskContext.get() is not None and len(sys.modules) != _modules_seen:
+    if TaskContext.get() is not None and len(sys.modules) > _modules_seen:
         _modules_seen = len(sys.modules)
+        # What is garbage by now must not be kept with the rest.
+        gc.collect()
         gc.freeze()

@@ -42,7 +42,9 @@ class DirectEngine:
         self._part = part
         self._native = native
         self._application_id = settings.application_id
-        self._connection = settings.connection
+        # A client of its own: one that fails is closed, and must not take other queries along.
+        client_id = settings.connection.get("client.id", settings.application_id)
+        self._connection = {**settings.connection, "client.id": f"{client_id}-{part.number}"}
         self._codec = Codec[settings.compression.upper()]
         self._records_max = RECORDS_MAX if settings.direct_records_max is None else settings.direct_records_max
         # None while Spark has the state.

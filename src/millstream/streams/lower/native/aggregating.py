@@ -68,14 +68,14 @@ class Aggregating:
 
     def _settle(self, rows: DataFrame) -> None:
         """Make this the base of a large state."""
-        before = (self._base, self._added)
-        self._base = sorted_by(rows.drop("changed"), aggregates.grouping(self.node))
-        # Computed now: what it is made from is let go.
-        self._base_rows = self._base.count()
-        self._is_large = self._base_rows > LARGE_ROWS // 2
-        for each in before:
+        base = sorted_by(rows.drop("changed"), aggregates.grouping(self.node))
+        # Computed now: what it is made from is let go. If that fails, what was held is held as before.
+        count = base.count()
+        for each in (self._base, self._added):
             forget(each)
-        self._added, self._changed_rows = None, 0
+        self._base, self._added = base, None
+        self._base_rows, self._changed_rows = count, 0
+        self._is_large = count > LARGE_ROWS // 2
 
     def restore(
         self,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from millstream.client.offsets import LATEST, list_offsets
 from millstream.spark.options import Selection
 from millstream.spark.planning import find_present
+from millstream.streams.lower.ends import settled_ends
 from millstream.streams.lower.native import flows, stateless
 from millstream.streams.lower.native.aggregating import Aggregating
 from millstream.streams.lower.native.flows import Flow
@@ -204,8 +204,7 @@ class NativeEngine:
     async def _ask_ends(self, client: Client) -> tuple[dict[TopicPartition, int], dict[str, str]]:
         names = [self._part.changelog(each.node.store, self._application_id) for each in self._aggregating.values()]
         present = await find_present(client, Selection(names=(*names, tasks_topic(self._application_id))))
-        found = await list_offsets(client, dict.fromkeys(present.places, LATEST), read_committed=True)
-        return {place: each.offset for place, each in found.items()}, present.ids
+        return await settled_ends(client, present.places), present.ids
 
     # -- from records to records
 

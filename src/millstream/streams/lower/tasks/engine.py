@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.client.offsets import LATEST, list_offsets
 from millstream.spark.options import Selection
 from millstream.spark.planning import find_present
+from millstream.streams.lower.ends import settled_ends
 from millstream.streams.lower.native.pruning import TYPES, schema_of
 from millstream.streams.lower.subtopologies import global_tables
 from millstream.streams.lower.tasks.function import OUTPUT, TaskFunction
@@ -107,11 +108,11 @@ class TaskEngine:
         changelogs = [topic for topic in self._stores if topic not in self._tables] + [self._tasks_topic]
         present = await find_present(client, Selection(names=tuple(dict.fromkeys([*self._stores, *changelogs]))))
         places = [place for place in present.places if place[0] in changelogs]
-        found = await list_offsets(client, dict.fromkeys(places, LATEST), read_committed=True)
+        ends = await settled_ends(client, places)
         ids = present.ids
         if self._globals:
             ids = {**ids, **(await find_present(client, Selection(names=self._globals))).ids}
-        return {place: each.offset for place, each in found.items()}, ids
+        return ends, ids
 
     async def _ask_global_ends(self, client: Client) -> dict[TopicPartition, int]:
         present = await find_present(client, Selection(names=self._globals))
