@@ -85,6 +85,7 @@ def start(
         exactly_once=guarantee == "exactly_once",
         group=group,
         transaction_timeout_ms=transaction_timeout_ms,
+        spark_keeps_state=True,
     )
     writer = shaped.writeStream.foreachBatch(sink).outputMode(output_mode)
     writer = writer.option("checkpointLocation", str(checkpoint))

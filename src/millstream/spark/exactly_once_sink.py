@@ -105,8 +105,10 @@ class Sink:
         exactly_once: bool,
         group: str | None = None,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
+        spark_keeps_state: bool = False,
     ) -> None:
         self._layout = layout
+        self._spark_keeps_state = spark_keeps_state
         self._location = location
         self._exactly_once = exactly_once
         self._given_group = group
@@ -166,6 +168,9 @@ class Sink:
         if self._lost_track:
             expected = bool(offsets) or self._layout.topic is not None
             if self._is_committed(client, note, list(offsets) or None, expected=expected):
+                if self._spark_keeps_state:
+                    # Its results are out, but what Spark counts and remembers is so only when the batch was computed.
+                    batch.write.format("noop").mode("overwrite").save()
                 return
             self._lost_track = False
         written = self._layout.write(batch, client, transaction, batch_id)
