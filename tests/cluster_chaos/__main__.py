@@ -46,7 +46,7 @@ def main() -> int:
             f"replay: python -m tests.cluster_chaos --seed {seed} --faults {','.join(faults)} --links {kind}",
             flush=True,
         )
-        print(run(plan, options.directory or Path(folder), links), flush=True)
+        print(run(plan, options.directory or Path(folder), links, keep=options.directory is not None), flush=True)
     return 0
 
 

@@ -7,6 +7,7 @@ notices in seconds what takes it half a minute otherwise.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -230,6 +231,11 @@ class ChaosCluster:
     def kill(self) -> None:
         for node in self.nodes.values():
             node.kill()
+
+    def keep_data(self) -> None:
+        """Copy what the nodes have written to where it outlives their disks."""
+        for node in self.nodes.values():
+            shutil.copytree(node.data, node.directory / "kept")
 
     def others(self, *nodes: int) -> list[int]:
         return [number for number in self.nodes if number not in nodes]

@@ -75,8 +75,8 @@ class Report:
         )
 
 
-def run(plan: Plan, directory: Path, links: Links) -> Report:
-    """Raises whatever cannot be."""
+def run(plan: Plan, directory: Path, links: Links, *, keep: bool = False) -> Report:
+    """Raises whatever cannot be. `keep` what the nodes had written then: their disks may be gone with the run."""
     report = Report(plan, links.name)
     began_s = time.monotonic()
     cluster = ChaosCluster(directory, links, plan.seed)
@@ -107,6 +107,9 @@ def run(plan: Plan, directory: Path, links: Links) -> Report:
         if workload is not None:
             workload.give_up()
         print(cluster.last_words(), flush=True)
+        if keep:
+            cluster.kill()
+            cluster.keep_data()
         raise
     finally:
         cluster.kill()

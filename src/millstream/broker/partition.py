@@ -271,6 +271,10 @@ class Partition:
         if self.leader is not None and self.leader.own_log_reached(end_offset):
             self._committed()
 
+    @property
+    def is_offline(self) -> bool:
+        return self.log.is_offline
+
     def is_committed(self, last_offset: int) -> bool:
         return self.log.high_watermark > last_offset
 
@@ -287,7 +291,8 @@ class Partition:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if self.leader is None else ErrorCode.REQUEST_TIMED_OUT
 
     def when_committed(self, last_offset: int, listener: Callable[[], None]) -> None:
-        """Call back once `last_offset` is below the high watermark, or this broker leads no longer."""
+        """Call back once `last_offset` is below the high watermark, this broker leads no longer, or an append failed:
+        whoever is called looks which."""
         self._committers.append((last_offset, listener))
 
     def _committed(self) -> None:

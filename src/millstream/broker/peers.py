@@ -6,7 +6,9 @@ One connection per address and purpose, dialled when the first question comes an
 pipelined; Kafka answers in order, so a question that waits at the other end (a fetch) holds up those behind it: who
 waits long takes a connection of its own by naming a `purpose`. What breaks, or is not answered in time, raises
 PeerUnreachable and takes the connection with it: nobody knows whether the peer still lives, and every answer behind
-would be late as well. When to try again is for the caller to say.
+would be late as well. When to try again is for the caller to say. What was asked and not sent by then is taken back: a
+marker that arrived when the network is well again, after it was written in another way, would end the producer's next
+transaction.
 
 Each connection begins with ApiVersions. Where no version is asked for, the highest is taken that both ends know, so
 that an older or newer node, or one of Apache Kafka, is understood.
@@ -144,7 +146,7 @@ class Peer:
         try:
             async with asyncio.timeout(_DIAL_TIMEOUT_S):
                 _, connection = await self._network.connect(
-                    lambda: _Connection(str(self), self._client_id), self.host, self.port
+                    lambda: _Connection(str(self), self._client_id), self.host, self.port, forgets_unsent=True
                 )
                 assert connection is not None
                 await connection.introduce()

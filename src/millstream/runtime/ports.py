@@ -110,8 +110,16 @@ class Network(Protocol):
     ) -> Listening: ...
 
     async def connect(
-        self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None
-    ) -> tuple[BaseTransport, Any]: ...
+        self,
+        factory: Callable[[], Any],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
+        forgets_unsent: bool = False,
+    ) -> tuple[BaseTransport, Any]:
+        """Dial. `forgets_unsent`: what was not sent when the connection is closed never will be; otherwise the kernel
+        goes on with it, for minutes where the network is broken."""
 
     def pulse(self, late_ms: int, hung_ms: int) -> Pulse: ...
 

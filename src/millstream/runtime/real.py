@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import socket
+import struct
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 T = TypeVar("T")
+
+# For SO_LINGER: it is on, for 0 seconds.
+_NOTHING_LINGERS = struct.pack("ii", 1, 0)
 
 
 class RealClock:
@@ -249,10 +253,21 @@ class RealNetwork:
         return await loop.create_server(factory, hosts, port, ssl=ssl, backlog=1024, reuse_address=True)
 
     async def connect(
-        self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None
+        self,
+        factory: Callable[[], Any],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
+        forgets_unsent: bool = False,
     ) -> tuple[asyncio.BaseTransport, Any]:
         loop = asyncio.get_running_loop()
-        return await loop.create_connection(factory, host, port, ssl=ssl, server_hostname=host if ssl else None)
+        transport, protocol = await loop.create_connection(
+            factory, host, port, ssl=ssl, server_hostname=host if ssl else None
+        )
+        if forgets_unsent:
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NOTHING_LINGERS)
+        return transport, protocol
 
     def pulse(self, late_ms: int, hung_ms: int) -> RealPulse:
         return RealPulse(late_ms, hung_ms)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from millstream.protocol.coordinator_frame import encode_coordinator_key, encode_coordinator_value
@@ -50,8 +51,13 @@ class Journal(Protocol):
     def append_internal(self, batch: bytearray, now_ms: int) -> int:
         """Append as the leader; the offset of the batch's last record. BrokerError if it cannot be written."""
 
+    @property
+    def is_offline(self) -> bool:
+        """Whether its files have failed: nothing that is not committed by now ever will be, here."""
+
     def is_committed(self, last_offset: int) -> bool: ...
-    def when_committed(self, last_offset: int, listener: Callable[[], None]) -> None: ...
+    def when_committed(self, last_offset: int, listener: Callable[[], None]) -> None:
+        """Call back when `last_offset` is committed, and also when that may have become impossible."""
 
 
 M = TypeVar("M", bound=Machine)
@@ -136,10 +142,7 @@ class Shard(Generic[M]):
                     self._refuse(token, failure.code)
                 return
         self._set_timers(decision.timers)
-        if self._journal.is_committed(self._last_offset):
-            self._speak(decision, token)
-        else:
-            self._journal.when_committed(self._last_offset, lambda: self._speak_if_committed(decision, token))
+        self._speak_once_committed(decision, token, self._last_offset)
 
     def _append(self, decision: Decision[Any]) -> None:
         now_ms = self._clock.wall_ms()
@@ -156,10 +159,19 @@ class Shard(Generic[M]):
             self.machine.apply(record.key, record.value, transaction=decision.transaction, offset=offset)
             offset += 1
 
-    def _speak_if_committed(self, decision: Decision[Any], token: Token | None) -> None:
-        # The partition also calls when this broker stopped leading: `close` has refused everybody by then.
-        if self.stage is Stage.ACTIVE:
+    def _speak_once_committed(self, decision: Decision[Any], token: Token | None, last_offset: int) -> None:
+        """Called again whenever the partition lets go of those who wait: not only when `last_offset` is committed, but
+        also when this broker stops leading (`close` has refused everybody by then), and when an append has failed."""
+        if self.stage is not Stage.ACTIVE:
+            return
+        if self._journal.is_committed(last_offset):
             self._speak(decision, token)
+        elif self._journal.is_offline:
+            # What the machine holds now may be lost: whoever reads the log elsewhere, or here again, knows better.
+            self.close()
+        else:
+            again = partial(self._speak_once_committed, decision, token, last_offset)
+            self._journal.when_committed(last_offset, again)
 
     def _speak(self, decision: Decision[Any], token: Token | None) -> None:
         for reply in decision.replies:

@@ -231,7 +231,13 @@ class HostNetwork:
         return await self.network.listen(factory, host, port)
 
     async def connect(
-        self, factory: Callable[[], Any], host: str, port: int, *, ssl: SSLContext | None = None
+        self,
+        factory: Callable[[], Any],
+        host: str,
+        port: int,
+        *,
+        ssl: SSLContext | None = None,
+        forgets_unsent: bool = False,  # no kernel goes on behind a connection's back here
     ) -> tuple[asyncio.BaseTransport, Any]:
         return await self.network.connect(self.host, factory, host, port)
 

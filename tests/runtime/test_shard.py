@@ -1,0 +1,139 @@
+"""When a shard may speak: only once everything that its answer stands on is committed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.transactions.transaction_log import TransactionLogKey
+from millstream.replicated import Decision, Record, Reply
+from millstream.runtime.shard import Shard, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+@dataclass
+class Journal:
+    """A partition with followers that are slow, and a disk that may fail."""
+
+    end: int = 0
+    high_watermark: int = 0
+    is_offline: bool = False
+    waiting: list[tuple[int, Callable[[], None]]] = field(default_factory=list)
+
+    def append_internal(self, _batch: bytearray, _now_ms: int) -> int:
+        self.end += 1
+        return self.end - 1
+
+    def is_committed(self, last_offset: int) -> bool:
+        return self.high_watermark > last_offset
+
+    def when_committed(self, last_offset: int, listener: Callable[[], None]) -> None:
+        self.waiting.append((last_offset, listener))
+
+    def commit(self) -> None:
+        self.high_watermark = self.end
+        self.let_everyone_go()
+
+    def let_everyone_go(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for _, listener in waiting:
+            listener()
+
+
+class Machine:
+    def apply(self, *_: Any, **__: Any) -> None:
+        """Keeps nothing."""
+
+    def end_transaction(self, *_: Any, **__: Any) -> None:
+        """Keeps nothing."""
+
+    def loaded(self, _now_ms: int) -> tuple[()]:
+        return ()
+
+    def on_timer(self, _key: object, _now_ms: int) -> Decision[Any]:
+        return Decision()
+
+
+class Clock:
+    def wall_ms(self) -> int:
+        return 0
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.journal = Journal()
+        self.said: list[tuple[int, Any]] = []
+        self.effects: list[Any] = []
+        self.shard = Shard(
+            Machine(),
+            self.journal,
+            Clock(),  # type: ignore[arg-type]
+            answer=lambda token, response: self.said.append((token, response)),
+            on_effect=lambda _, effect: self.effects.append(effect),
+            refuse=lambda token, code: self.said.append((token, code)),
+        )
+        self.shard.activate(-1)
+
+    def write(self, token: int) -> None:
+        record = Record(TransactionLogKey(transactional_id="t"), None)
+        self.shard.submit(token, lambda *_: Decision(records=(record,), response="written", effects=("markers",)))
+
+    def read(self, token: int) -> None:
+        self.shard.submit(token, lambda *_: Decision(response="read"))
+
+
+@pytest.fixture
+def scene() -> Scene:
+    return Scene()
+
+
+def test_an_answer_waits_for_the_commit_of_its_own_records(scene: Scene) -> None:
+    scene.write(1)
+    assert scene.said == []
+    scene.journal.commit()
+    assert scene.said == [(1, "written")]
+    assert scene.effects == ["markers"]
+
+
+def test_an_answer_waits_for_what_it_could_have_read(scene: Scene) -> None:
+    scene.write(1)
+    scene.read(2)
+    assert scene.said == []
+    scene.journal.commit()
+    assert scene.said == [(1, "written"), (2, "read")]
+
+
+def test_a_failed_append_behind_it_is_no_commit(scene: Scene) -> None:
+    # A disk that is full lets everyone go who waits, and the log goes on: nothing is committed by that.
+    scene.write(1)
+    scene.read(2)
+    scene.journal.let_everyone_go()
+    assert scene.said == []
+    assert scene.effects == []
+    scene.journal.commit()
+    assert scene.said == [(1, "written"), (2, "read")]
+    assert scene.effects == ["markers"]
+
+
+def test_a_log_that_has_failed_commits_nothing_more(scene: Scene) -> None:
+    scene.write(1)
+    scene.shard.submit(2, lambda *_: Decision())
+    scene.shard.submit(3, lambda *_: Decision(replies=(Reply(2, "joined"),), response="joined"))
+    scene.journal.is_offline = True
+    scene.journal.let_everyone_go()
+    assert scene.said == [(token, ErrorCode.NOT_COORDINATOR) for token in (1, 2, 3)]
+    assert scene.effects == []
+    assert scene.shard.stage is Stage.CLOSED
+
+
+def test_what_was_committed_before_the_failure_is_still_told(scene: Scene) -> None:
+    scene.write(1)
+    scene.journal.commit()
+    scene.journal.is_offline = True
+    scene.read(2)
+    assert scene.said == [(1, "written"), (2, "read")]
