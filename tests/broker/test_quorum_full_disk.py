@@ -61,3 +61,23 @@ def test_another_controller_takes_over_from_one_whose_disk_is_full() -> None:
         cluster = SimulatedCluster(seed, nodes=3, settings=SETTINGS)
         cluster.checkers.append(QuorumInvariants().look)
         cluster.run(scenario)
+
+
+def test_a_node_whose_disk_stays_full_ends_instead_of_telling_what_was_once_true() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        full = next(at for at in cluster.nodes.values() if at is not active(cluster))
+        node = full.node
+        assert node is not None
+        full.disk.fill_up()
+        other = active(cluster)
+        assert other is not None
+        await created(cluster, "while-it-is-full", through=other)
+        await cluster.until(node.failed.done, what="it gives up")
+        full.disk.make_room()
+        full.kill()
+        await full.restart()
+        assert full.node is not None
+        assert "while-it-is-full" in full.node.image.topics.by_name
+
+    SimulatedCluster(seed=1, nodes=3, settings=SETTINGS).run(scenario)

@@ -1,6 +1,7 @@
 """A metadata quorum of two Millstream nodes and one of Apache Kafka: all three speak KRaft, whoever leads.
 
-Apache Kafka's node counts: after one of ours was killed, nothing is committed without its acknowledgement.
+Its fixed voters become voters in the log (kraft.version 1) by Apache Kafka's own tool. And Apache Kafka's node counts:
+after one of ours was killed, nothing is committed without its acknowledgement.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 pytestmark = pytest.mark.java
 
 CLUSTER_ID = "bWlsbHN0cmVhbS10ZXN0cw"
+NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def replication(bootstrap_servers: str) -> dict[int, tuple[int, str]]:
@@ -68,6 +71,16 @@ def test_a_quorum_of_both_agrees_and_outlives_the_loss_of_one(tmp_path: Path) ->
         both = ",".join(node.bootstrap_servers for node in ours.values())
         wait_until(lambda: followers_are_level(both, 3), "all three to hold the same log", within_s=120, every_s=1)
         run_tool("TopicCommand", "--bootstrap-server", both, "--create", "--topic", "one", check=True)
+        assert set(directories(both).values()) == {NO_DIRECTORY}
+        wait_until(lambda: feature(both, "upgrade", 1).returncode == 0, "kraft.version 1", within_s=120, every_s=1)
+        told = run_tool("FeatureCommand", "--bootstrap-server", both, "describe", check=True).stdout
+        assert re.search(r"kraft\.version\s.*FinalizedVersionLevel: 1\b", told), told
+        refused = feature(both, "downgrade", 0)
+        assert refused.returncode != 0
+        assert "kraft.version" in refused.stdout + refused.stderr
+        found = directories(both)
+        assert sorted(found) == [1, 2, 3]
+        assert NO_DIRECTORY not in found.values()
         ours[1].kill()
         left = ours[2].bootstrap_servers
         wait_until(lambda: created(left, "two"), "a topic to be created without node 1", within_s=120, every_s=1)
@@ -76,6 +89,18 @@ def test_a_quorum_of_both_agrees_and_outlives_the_loss_of_one(tmp_path: Path) ->
         for node in ours.values():
             node.kill()
         theirs.kill()
+
+
+def feature(bootstrap_servers: str, command: str, level: int) -> subprocess.CompletedProcess[str]:
+    return run_tool(
+        "FeatureCommand", "--bootstrap-server", bootstrap_servers, command, "--feature", f"kraft.version={level}"
+    )
+
+
+def directories(bootstrap_servers: str) -> dict[int, str]:
+    """By voter, the id of its directory."""
+    told = run_tool("MetadataQuorumCommand", "--bootstrap-server", bootstrap_servers, "describe", "--replication")
+    return {int(node): directory for node, directory in re.findall(r"^(\d+)\s+(\S+)", told.stdout, re.MULTILINE)}
 
 
 def followers_are_level(bootstrap_servers: str, count: int) -> bool:

@@ -62,9 +62,10 @@ def test_a_static_directory_has_no_first_snapshot(tmp_path: Path) -> None:
     assert not (tmp_path / "a" / METADATA_DIRECTORY).exists()
 
 
-def test_only_features_whose_apis_are_handled_are_finalized_by_default(tmp_path: Path) -> None:
+def test_a_new_cluster_gets_the_levels_of_the_features_whose_apis_are_handled(tmp_path: Path) -> None:
     storage = load_storage(made(tmp_path), layout(tmp_path / "a"))
     assert {record.name: record.feature_level for record in storage.bootstrap} == {
+        "eligible.leader.replicas.version": 1,
         "group.version": 1,
         "metadata.version": 30,
         "transaction.version": 2,

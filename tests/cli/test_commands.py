@@ -62,6 +62,21 @@ def test_the_cluster_is_described(ok: Run, cluster: RunningBroker) -> None:
         assert len(ok("cluster", command).lines) > 1
 
 
+def test_feature_levels_are_changed_for_the_whole_cluster(ok: Run, run: Run) -> None:
+    def finalized() -> int:
+        rows = json.loads(ok("cluster", "features", "--json").out)
+        return next(row["finalized"] for row in rows if row["feature"] == "group.version")
+
+    assert finalized() == 1
+    ok("cluster", "features", "--level", "group.version=0", "--downgrade", "--dry-run")
+    ok("cluster", "features", "--level", "group.version=1")
+    assert finalized() == 1
+    refused = run("cluster", "features", "--level", "group.version=9")
+    assert refused.code == 1
+    assert "INVALID_UPDATE_VERSION" in refused.err
+    assert run("cluster", "features", "--level", "group.version=high").code == 2
+
+
 def test_what_was_produced_is_consumed(ok: Run, fresh_name: str) -> None:
     ok("topic", "create", fresh_name, "--partitions", "1")
     ok("produce", fresh_name, "--key-separator", ":", "-H", "from=test", "-T", "1790000000000", stdin="a:1\nb:2\n")

@@ -343,9 +343,7 @@ def essence(value: Any) -> Any:
             if name not in VOLATILE
         }
     if isinstance(value, list):
-        # This one's source depends on whether the cluster uses eligible leader replicas.
-        kept = (each for each in value if getattr(each, "name", "") != "min.insync.replicas")
-        return sorted((essence(each) for each in kept), key=repr)
+        return sorted((essence(each) for each in value), key=repr)
     return str(value) if isinstance(value, Uuid) else value
 
 

@@ -58,6 +58,7 @@ def registration(broker_id: int, *, rack: str | None = None, fenced: bool = Fals
         features=[
             BrokerFeature(name=METADATA_VERSION, min_supported_version=7, max_supported_version=30),
             BrokerFeature(name="eligible.leader.replicas.version", min_supported_version=0, max_supported_version=1),
+            BrokerFeature(name="kraft.version", min_supported_version=0, max_supported_version=1),
         ],
         rack=rack,
         fenced=fenced,

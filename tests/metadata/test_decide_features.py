@@ -5,15 +5,24 @@ from __future__ import annotations
 import pytest
 from tests.metadata.clusters import after, cluster
 
-from millstream.metadata.decide_features import SAFE_DOWNGRADE, UNSAFE_DOWNGRADE, UPGRADE, decide_update_features
+from millstream.metadata.decide_features import (
+    SAFE_DOWNGRADE,
+    UNSAFE_DOWNGRADE,
+    UPGRADE,
+    KRaftVersion,
+    decide_update_features,
+)
 from millstream.metadata.features import SUPPORTED_FEATURES
 from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.metadata.feature_level import FeatureLevelRecord
+from millstream.protocol.messages.metadata.no_op import NoOpRecord
 from millstream.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 ELR = "eligible.leader.replicas.version"
+DYNAMIC = KRaftVersion(1)
 
 
-def update(*updates, level=29, validate_only=False, kraft_version=1):
+def update(*updates, level=29, validate_only=False, kraft=DYNAMIC):
     request = UpdateFeaturesRequest(
         feature_updates=[
             FeatureUpdateKey(feature=feature, max_version_level=wanted, upgrade_type=how)
@@ -23,7 +32,7 @@ def update(*updates, level=29, validate_only=False, kraft_version=1):
     )
     image = cluster(level=level)
     decision = decide_update_features(
-        image, request, supported=SUPPORTED_FEATURES, node_id=1, kraft_version=kraft_version, min_insync_replicas=2
+        image, request, supported=SUPPORTED_FEATURES, node_id=1, kraft=kraft, min_insync_replicas=2
     )
     return image, decision
 
@@ -60,6 +69,9 @@ def test_validate_only_finalizes_nothing():
         (ELR, -1, SAFE_DOWNGRADE),
         (ELR, 2, UPGRADE),
         ("kraft.version", 0, SAFE_DOWNGRADE),
+        ("kraft.version", 0, UNSAFE_DOWNGRADE),
+        ("kraft.version", 0, UPGRADE),
+        ("kraft.version", 2, UPGRADE),
     ],
 )
 def test_one_refusal_refuses_all(refused):
@@ -87,3 +99,25 @@ def test_eligible_leaders_need_a_metadata_version_that_stores_them():
     assert decision.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
     _, decision = update((ELR, 1, UPGRADE), ("metadata.version", 23, UPGRADE), level=22)
     assert decision.response.error_code == ErrorCode.NONE
+
+
+def test_the_quorum_writes_its_own_level_and_a_record_to_wait_for():
+    _, decision = update(("kraft.version", 1, UPGRADE), ("metadata.version", 30, UPGRADE), kraft=KRaftVersion(0))
+    assert decision.response.error_code == ErrorCode.NONE
+    assert decision.records == (FeatureLevelRecord(name="metadata.version", feature_level=30), NoOpRecord())
+
+
+def test_asking_whether_the_quorum_could_be_upgraded_writes_nothing():
+    _, decision = update(("kraft.version", 1, UPGRADE), validate_only=True, kraft=KRaftVersion(0))
+    assert decision.response.error_code == ErrorCode.NONE
+    assert decision.records == ()
+
+
+@pytest.mark.parametrize(
+    "updates", [[("kraft.version", 1, UPGRADE)], [(ELR, 1, UPGRADE), ("kraft.version", 1, UPGRADE)]]
+)
+def test_what_keeps_the_quorum_from_an_upgrade_keeps_everything_from_it(updates):
+    _, decision = update(*updates, kraft=KRaftVersion(0, "nothing was heard from 3."))
+    assert decision.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "nothing was heard from 3." in decision.response.error_message
+    assert decision.records == ()

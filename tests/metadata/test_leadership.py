@@ -83,6 +83,27 @@ def test_the_last_leader_known_recovers_when_nobody_is_eligible_any_more():
     assert partition(image).leader_recovery_state == RECOVERING
 
 
+def test_an_eligible_replica_is_not_preferred_to_one_in_sync():
+    image = back(gone(gone(image_of(elr=True, min_isr="2"), 3), 1), 1)
+    assert state(image) == (2, (2,), (1,), ())
+    assert list(changes_for_preferred_leaders(image, at_most=10)) == [], "1 comes first, but only 2 is in sync"
+
+
+def test_who_was_waited_for_before_eligible_leaders_were_kept_still_is():
+    image = with_records(gone(gone(gone(image_of(), 1), 2), 3), ELR)
+    assert state(image) == (NO_LEADER, (3,), (), ())
+    image = with_records(image, *changes_after_unclean_shutdown(image, 3))
+    assert state(image) == (NO_LEADER, (), (), (3,)), "it may have lost something"
+    assert partition(back(image, 1)).leader == NO_LEADER
+    image = back(image, 3)
+    assert (partition(image).leader, partition(image).leader_recovery_state) == (3, RECOVERING)
+
+
+def test_without_the_feature_an_unclean_shutdown_changes_nothing():
+    image = gone(image_of(), 1)
+    assert list(changes_after_unclean_shutdown(image, 2)) == []
+
+
 def test_where_it_is_allowed_any_replica_leads_at_once():
     image = gone(gone(image_of(unclean="true"), 2), 3)
     image = with_records(image, PartitionChangeRecord(partition_id=0, topic_id=partition_topic(image), isr=[1]))

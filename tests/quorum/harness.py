@@ -16,7 +16,7 @@ from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.protocol.error_codes import ErrorCode
-from millstream.protocol.uuid import ZERO_UUID
+from millstream.protocol.uuid import ZERO_UUID, Uuid
 from millstream.quorum.election_state import ElectionState
 from millstream.quorum.events import (
     Announce,
@@ -51,7 +51,7 @@ from millstream.quorum.events import (
 from millstream.quorum.node import QuorumNode
 from millstream.quorum.positions import LogPosition
 from millstream.quorum.roles import Follower, Leader, ReplicaKey
-from millstream.quorum.voters import Voter, VoterSet
+from millstream.quorum.voters import DYNAMIC, STATIC, Voter, VoterSet
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,6 +60,11 @@ if TYPE_CHECKING:
 
 FETCH_RECORDS_MAX = 3
 FETCH_EVERY_MS = 100
+
+
+def level_of(voters: VoterSet) -> int:
+    """kraft.version: voters whose directories are known stand in the log."""
+    return DYNAMIC if all(voter.directory_id != ZERO_UUID for voter in voters) else STATIC
 
 
 class Record(NamedTuple):
@@ -131,9 +136,10 @@ class ListLog:
 class Member:
     """One node with its disk. `durable` is the election state that survives a crash."""
 
-    def __init__(self, harness: Harness, node_id: int, *, votes: bool = True) -> None:
+    def __init__(self, harness: Harness, node_id: int, *, votes: bool = True, directory_id: Uuid = ZERO_UUID) -> None:
         self.harness = harness
         self.id = node_id
+        self.directory_id = directory_id
         self.votes = votes
         self.log = ListLog()
         self.durable = ElectionState()
@@ -147,11 +153,11 @@ class Member:
         voters, offset, former = self.voters_by_log()
         return QuorumNode(
             node_id=self.id,
-            directory_id=ZERO_UUID,
+            directory_id=self.directory_id,
             voters=voters,
             voters_offset=offset,
             former_voters=former,
-            kraft_version=0,
+            kraft_version=level_of(voters),
             state=self.durable,
             log=self.log,
             jitter_ms=self.harness.random.randrange,
@@ -169,7 +175,7 @@ class Member:
     def _follow_voters(self) -> None:
         voters, offset, former = self.voters_by_log()
         if voters != self.node.voters:
-            self.step(VotersChanged(voters, 0, offset, former))
+            self.step(VotersChanged(voters, level_of(voters), offset, former))
 
     def propose_voters(self) -> None:
         """Add or remove one at random, if the last change is committed and so is something of this epoch."""
@@ -181,7 +187,7 @@ class Member:
             return
         if voters.find(other.id) is None:
             if other.log.end.offset >= self.node.high_watermark:
-                self._append_voters(VoterSet((*voters, Voter(other.id))))
+                self._append_voters(VoterSet((*voters, Voter(other.id, other.directory_id))))
         elif len(voters) > 1:
             self._append_voters(VoterSet(tuple(voter for voter in voters if voter.id != other.id)))
 
@@ -245,26 +251,29 @@ class Member:
                 raise AssertionError(effect)
 
     def _tell_voters(self, effect: RequestVotes | Announce | Retire) -> None:
-        own = ReplicaKey(self.id, ZERO_UUID)
+        own = ReplicaKey(self.id, self.directory_id)
         for voter in effect.voters:
             match effect:
                 case RequestVotes(epoch, _, end, pre_vote):
-                    self._ask_vote(voter.id, VoteRequested(own, epoch, end, pre_vote))
+                    self._ask_vote(voter, VoteRequested(own, epoch, end, pre_vote))
                 case Announce(epoch):
-                    self._tell(voter.id, LeaderAnnounced(self.id, epoch))
+                    self._tell(voter, LeaderAnnounced(self.id, epoch))
                 case Retire(epoch, voters):
-                    self._tell(voter.id, LeaderRetired(self.id, epoch, tuple(key.id for key in voters)))
+                    self._tell(voter, LeaderRetired(self.id, epoch, tuple(key.id for key in voters)))
 
-    def _ask_vote(self, voter_id: int, question: VoteRequested) -> None:
+    def _ask_vote(self, voter: ReplicaKey, question: VoteRequested) -> None:
         def answered(answer: Answer, epoch: int, leader_id: int) -> None:
             self.step(EpochSeen(epoch, leader_id))
             granted = answer.error is ErrorCode.NONE and answer.granted
-            self.step(VoteAnswered(voter_id, question.epoch, granted, question.pre_vote))
+            self.step(VoteAnswered(voter.id, question.epoch, granted, question.pre_vote))
 
-        self.harness.send(self, voter_id, question, answered)
+        self.harness.send(self, voter.id, question, answered, directory_id=voter.directory_id)
 
-    def _tell(self, voter_id: int, news: LeaderAnnounced | LeaderRetired) -> None:
-        self.harness.send(self, voter_id, news, lambda _, epoch, leader_id: self.step(EpochSeen(epoch, leader_id)))
+    def _tell(self, voter: ReplicaKey, news: LeaderAnnounced | LeaderRetired) -> None:
+        def answered(_: Answer, epoch: int, leader_id: int) -> None:
+            self.step(EpochSeen(epoch, leader_id))
+
+        self.harness.send(self, voter.id, news, answered, directory_id=voter.directory_id)
 
     def fetch(self) -> None:
         """One fetch at a time; what it says to hold is on disk."""
@@ -278,7 +287,7 @@ class Member:
         harness.fetches += 1
         self.fetching = number = harness.fetches
         epoch = self.node.epoch
-        question = FetchRequested(ReplicaKey(self.id, ZERO_UUID), epoch, self.log.end)
+        question = FetchRequested(ReplicaKey(self.id, self.directory_id), epoch, self.log.end)
 
         def answered(answer: AnswerFetch, leader_epoch: int, leader_id: int) -> None:
             if self.fetching != number:
@@ -329,11 +338,23 @@ class Harness:
 
     # The network
 
-    def send(self, sender: Member, to: int, question: Event, answered: Callable[..., object], enclose: int = 0) -> None:
+    def send(
+        self,
+        sender: Member,
+        to: int,
+        question: Event,
+        answered: Callable[..., object],
+        enclose: int = 0,
+        directory_id: Uuid = ZERO_UUID,
+    ) -> None:
+        """`directory_id`: who is asked for something as a voter does not answer for one that had its number before."""
         receiver = self.members[to]
 
         def arrives() -> None:
-            answer = receiver.step(question)
+            if directory_id in (ZERO_UUID, receiver.directory_id):
+                answer = receiver.step(question)
+            else:
+                answer = Answer(ErrorCode.INVALID_VOTER_KEY)
             if enclose and answer == AnswerFetch():
                 assert isinstance(question, FetchRequested)
                 found = receiver.log.read(question.end.offset)

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.broker.partition import Partition
 from millstream.broker.peers import Peers
 from millstream.client.admin.topics import NewTopic, create_topics
-from millstream.client.produce import Producer
+from millstream.client.produce import Producer, produce
 from millstream.metadata import decide_alter_partition
 from millstream.metadata.partition_change import _Draft
 from millstream.protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
@@ -20,6 +21,7 @@ from millstream.quorum import leading
 from millstream.quorum.election_state import ElectionState, encode_election_state
 from millstream.quorum.node import QuorumNode
 from millstream.quorum.roles import Leader
+from millstream.records.building import encode_batch
 from millstream.testing.cluster import CONTROLLER_PORT, SimulatedCluster
 from millstream.testing.layouts import separate
 from millstream.testing.quorum_invariants import QuorumInvariants
@@ -88,14 +90,17 @@ def _commits_older_epochs(self: QuorumNode, now_ms: int) -> list[Any]:
 # --- partitions, with controllers apart: all brokers may be down and there is still somebody who decides
 
 
-def play(seed: int, scenario: Callable[[SimulatedCluster, Client], Coroutine[Any, Any, None]]) -> None:
+def play(
+    seed: int, scenario: Callable[[SimulatedCluster, Client], Coroutine[Any, Any, None]], *, min_isr: int = 1
+) -> None:
     cluster = SimulatedCluster(seed, layout=separate(3), settings=SETTINGS)
     cluster.checkers += [ReplicaInvariants().look, QuorumInvariants().look]
 
     async def whole(cluster: SimulatedCluster) -> None:
         await cluster.start()
         client = cluster.client("writer")
-        await create_topics(client, [NewTopic(PLACE[0], assignments={0: (1, 2, 3)})])
+        configs = {"min.insync.replicas": str(min_isr)}
+        await create_topics(client, [NewTopic(PLACE[0], assignments={0: (1, 2, 3)}, configs=configs)])
         await cluster.until(lambda: standing(cluster) is not None)
         await scenario(cluster, client)
         await client.close()
@@ -186,7 +191,57 @@ async def late_change_of_the_isr(cluster: SimulatedCluster, client: Client) -> N
     await until_isr(cluster, 1, 2, 3)
 
 
+def end_at(cluster: SimulatedCluster, number: int) -> int:
+    """How much of the partition a broker holds."""
+    serving = cluster.nodes[number].serving
+    partition = None if serving is None else serving.partitions.get(*PLACE)
+    return -1 if partition is None else partition.log.end_offset
+
+
+async def until_led_by(cluster: SimulatedCluster, number: int) -> None:
+    def leads() -> bool:
+        serving = cluster.nodes[number].serving
+        partition = None if serving is None else serving.partitions.get(*PLACE)
+        return partition is not None and partition.leader is not None
+
+    await cluster.until(leads, what=f"{number} leads", every_s=0.01)
+
+
+async def epochs_without_writes(cluster: SimulatedCluster, client: Client) -> None:
+    """KAFKA-7415. The last of three leaders has written nothing, and may not before a follower is back in sync.
+
+    Each of the two that are left has one record that the other lacks, at the same offset, in epochs that the other one
+    never saw. Only that the new leader knows where its own epoch begins tells them where their logs part.
+    """
+    batch = {PLACE: encode_batch([(b"key", b"not committed", (), 0)])}
+    await write(client, 1)
+    await cluster.until(lambda: end_at(cluster, 2) == end_at(cluster, 3) == 1, what="all have the first record")
+    cluster.network.block(["node-2"], ["node-1", "node-3"])
+    await produce(client, batch, acks=1)
+    await cluster.until(lambda: end_at(cluster, 3) == 2, what="3 has what 2 lacks", every_s=0.01)
+    cluster.nodes[1].kill()
+    await until_led_by(cluster, 2)
+    await produce(client, batch, acks=1)
+    assert end_at(cluster, 2) == 2
+    cluster.nodes[2].kill()
+    await until_led_by(cluster, 3)
+    cluster.network.heal()
+    cluster.nodes[2].boot()
+    await until_isr(cluster, 2, 3)
+    await write(client, 5)
+    cluster.nodes[1].boot()
+    await until_isr(cluster, 1, 2, 3)
+
+
 RIGHT_CHECK = decide_alter_partition._check
+RIGHT_LEAD = Partition.lead
+
+
+def _leads_without_noting_its_epoch(self: Partition, *arguments: Any, **more: Any) -> None:
+    epochs: Any = self.log.epochs
+    epochs.assign = lambda *_: False
+    RIGHT_LEAD(self, *arguments, **more)
+    del epochs.assign
 
 
 def _checks_no_epoch(image: Any, partition: Any, wish: Any, *more: Any) -> None:
@@ -197,6 +252,7 @@ def _checks_no_epoch(image: Any, partition: Any, wish: Any, *more: Any) -> None:
 SCENARIOS = {
     "last in sync dies": lambda seed: play(seed, last_in_sync_dies),
     "late change of the ISR": lambda seed: play(seed, late_change_of_the_isr),
+    "epochs without writes": lambda seed: play(seed, epochs_without_writes, min_isr=2),
 }
 PLANTS = [
     (
@@ -212,6 +268,16 @@ PLANTS = [
     (
         replaces("AlterPartition of any epoch", decide_alter_partition, "_check", _checks_no_epoch, seeds=1),
         SCENARIOS["late change of the ISR"],
+    ),
+    (
+        replaces(
+            "KAFKA-7415: an epoch begins with its first record",
+            Partition,
+            "lead",
+            _leads_without_noting_its_epoch,
+            seeds=1,
+        ),
+        SCENARIOS["epochs without writes"],
     ),
 ]
 

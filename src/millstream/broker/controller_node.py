@@ -22,7 +22,10 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+import msgspec
+
 from millstream.broker.metadata_log import MetadataLog, MetadataLogConfig
+from millstream.broker.metadata_log_terms import frame
 from millstream.broker.metadata_replay import ReplayedMetadata, replay_log
 from millstream.broker.metadata_snapshotting import Snapshotting
 from millstream.broker.peers import Peers
@@ -31,8 +34,7 @@ from millstream.broker.quorum_driver import QuorumDriver
 from millstream.broker.quorum_voters import VoterChanges
 from millstream.broker.storage_format import StorageRefused, check_openable, check_voters
 from millstream.metadata import broker_lifecycle as lifecycle
-from millstream.metadata import metadata_version as levels
-from millstream.metadata.bootstrap import bootstrap_records
+from millstream.metadata.bootstrap import bootstrap_records, first_level
 from millstream.metadata.delta import BrokenMetadata, Changes, apply
 from millstream.metadata.difference import difference
 from millstream.metadata.features import registered_features
@@ -41,6 +43,8 @@ from millstream.metadata.record_types import AbortTransactionRecord
 from millstream.protocol.errors import BrokerError, CorruptMessage, MalformedMessage, NotController, StorageError
 from millstream.quorum.election_state import NOBODY, BrokenElectionState
 from millstream.quorum.events import Stopping
+from millstream.quorum.leading import heard_majority_at_ms
+from millstream.quorum.roles import Leader
 from millstream.quorum.voters import VoterEndpoint
 
 if TYPE_CHECKING:
@@ -70,6 +74,10 @@ class ControllerNodeConfig:
     quorum: QuorumConfig = field(default_factory=QuorumConfig)
     bootstrap: tuple[MetadataRecord, ...]
     """The records of bootstrap.checkpoint: the first ones of a new cluster."""
+    min_insync_replicas: int = 1
+    """What all brokers of a new cluster shall have as min.insync.replicas, where the log has to say that."""
+    unclean_elections: bool = False
+    """Whether leaders may be elected at the price of losing records, where the log does not say."""
     insecure: bool = False
     """Open a directory that holds access rules or credentials, which are not enforced yet."""
     log: MetadataLogConfig = field(default_factory=MetadataLogConfig)
@@ -125,7 +133,7 @@ class ControllerNode:
             ports, peers, self.log, config.quorum, cluster_id=config.cluster_id, endpoints=endpoints
         )
         self.log.outside = self._driver
-        self.voter_changes = VoterChanges(ports, peers, self.log)
+        self.voter_changes = VoterChanges(ports, peers, self.log, listener=config.quorum.listener, endpoints=endpoints)
         replayed = self.log.replayed
         # Committed is what a snapshot says; the rest of the log may be, which others will tell.
         self.image = replayed.snapshot_image
@@ -181,6 +189,19 @@ class ControllerNode:
         address = self.address_of(quorum.leader_id) if quorum.leader_id != NOBODY else None
         return None if address is None else ActiveController(quorum.leader_id, quorum.epoch, *address)
 
+    @property
+    def decides_alone(self) -> bool:
+        """Whether this node is the only voter there is."""
+        return self.log.quorum.voters.ids() == (self.node_id,)
+
+    def followed_at_ms(self, now_ms: int) -> int | None:
+        """When a majority was last known to follow this node, if it is the active controller."""
+        quorum = self.log.quorum
+        role = quorum.role
+        if not isinstance(role, Leader):
+            return None
+        return heard_majority_at_ms(role, quorum.voters, self.node_id, now_ms)
+
     def address_of(self, node_id: int) -> tuple[str, int] | None:
         """Where a controller is dialled."""
         if node_id == self.node_id:
@@ -215,13 +236,18 @@ class ControllerNode:
             raise self._not_active()
         now_ms = self._ports.clock.wall_ms()
         try:
-            decision = decide(self._latest, now_ms)
+            decision = decide(self._to_decide_on(), now_ms)
             self._append(decision.records, now_ms)
         except BrokerError:
             await self._commit_of(self._latest.offset)
             raise
         await self._commit_of(self._latest.offset)
         return decision.response
+
+    def _to_decide_on(self) -> MetadataImage:
+        if not self.config.unclean_elections:
+            return self._latest
+        return msgspec.structs.replace(self._latest, unclean_elections=True)
 
     async def committed_to(self, offset: int) -> None:
         """Wait until the record at `offset`, which this node has appended, is committed."""
@@ -258,8 +284,8 @@ class ControllerNode:
         if not records:
             return
         before = self._latest
-        level = before.metadata_version or _bootstrap_level(records)
-        framed = self.log.frame(records, level)
+        level = before.metadata_version or first_level(records)
+        framed = frame(records, level)
         # Replay comes first: a record that does not fit must not reach the log.
         latest, changes = apply(
             before,
@@ -323,7 +349,7 @@ class ControllerNode:
             # The controller before us died in the middle of a metadata transaction.
             self._append((AbortTransactionRecord(reason="the controller has changed"),), now_ms)
         if METADATA_VERSION not in self._latest.features:
-            self._append(bootstrap_records(self.config.bootstrap), now_ms)
+            self._append(bootstrap_records(self.config.bootstrap, self.config.min_insync_replicas), now_ms)
         registration = lifecycle.decide_register_controller(self._latest, self._controller(self._latest))
         self._append(registration.records, now_ms)
         for listener in self._leadership_listeners:
@@ -366,9 +392,3 @@ class ControllerNode:
             endpoints=self.config.controller_endpoints,
             features=registered_features(image.features),
         )
-
-
-def _bootstrap_level(records: Sequence[MetadataRecord]) -> int:
-    # The first batch of a cluster brings its own metadata.version along.
-    image, _ = apply(MetadataImage(), records)
-    return image.metadata_version or levels.LEVEL_MIN

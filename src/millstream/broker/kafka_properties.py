@@ -1,6 +1,7 @@
 """The server.properties with which Apache Kafka takes over a directory: `millstream kafka-properties DIR`.
 
-All of it is read from the directory: who the node is, where it listened, whether its quorum is static or dynamic.
+All of it is read from the directory: who the node is, where it listened, whether its quorum is static or dynamic, and
+where the other controllers are.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from millstream.broker.storage_format import NotFormatted, StorageLayout
 from millstream.metadata.image import Endpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from millstream.broker.metadata_replay import ReplayedMetadata
     from millstream.runtime.ports import Disk
@@ -33,24 +34,23 @@ def kafka_properties(disk: Disk, layout: StorageLayout) -> str:
         raise NotFormatted(f"{layout.metadata_log_dir} is not formatted.")
     found = read_metadata(disk, f"{layout.metadata_log_dir}/{METADATA_DIRECTORY}")
     node_id = properties.node_id
+    roles = _roles(found, node_id)
     brokers = _broker_endpoints(found, node_id)
     controllers = _apart(_controller_endpoints(found, node_id), brokers)
+    listening = {"broker": brokers, "controller": controllers}
+    listeners = [endpoint for role in roles for endpoint in listening[role]]
     lines = [
-        "process.roles=broker,controller",
+        f"process.roles={','.join(roles)}",
         f"node.id={node_id}",
-        f"listeners={_listeners((*brokers, *controllers))}",
-        f"inter.broker.listener.name={brokers[0].name}",
+        f"listeners={_listeners(listeners)}",
+        *([f"inter.broker.listener.name={brokers[0].name}"] if "broker" in roles else []),
         f"controller.listener.names={','.join(endpoint.name for endpoint in controllers)}",
         f"listener.security.protocol.map={_protocols((*brokers, *controllers))}",
         f"log.dirs={','.join(layout.log_dirs)}",
     ]
     if layout.metadata_log_dir != layout.log_dirs[0]:
         lines.append(f"metadata.log.dir={layout.metadata_log_dir}")
-    address = f"{controllers[0].host}:{controllers[0].port}"
-    if found.voters is None:
-        lines.append(f"controller.quorum.voters={node_id}@{address}")
-    else:
-        lines.append(f"controller.quorum.bootstrap.servers={address}")
+    lines.append(_quorum(found, {node_id: controllers[0]} if "controller" in roles else {}))
     if len(found.image.brokers) <= 1:
         lines += [f"{name}=1" for name in _SINGLE_NODE]
     if found.image.acls:
@@ -72,6 +72,27 @@ _SINGLE_NODE = (
 )
 
 
+def _roles(found: ReplayedMetadata, node_id: int) -> list[str]:
+    """As the node has registered; a node that never ran may become both."""
+    is_controller = node_id in found.image.controllers or (
+        found.voters is not None and found.voters.find(node_id) is not None
+    )
+    is_broker = node_id in found.image.brokers
+    roles = [role for role, is_it in (("broker", is_broker), ("controller", is_controller)) if is_it]
+    return roles if roles and (is_broker or found.image.controllers) else ["broker", "controller"]
+
+
+def _quorum(found: ReplayedMetadata, own: Mapping[int, Endpoint]) -> str:
+    """Where the controllers are. All that registered vote where voters are fixed: no others are let in there."""
+    others = {id_: each.endpoints[0] for id_, each in found.image.controllers.items() if each.endpoints}
+    if found.voters is None:
+        known = sorted({**others, **own}.items())
+        return "controller.quorum.voters=" + ",".join(f"{id_}@{at.host}:{at.port}" for id_, at in known)
+    voters = {voter.id: others[voter.id] for voter in found.voters if voter.id in others}
+    known = [*own.items(), *(each for each in voters.items() if each[0] not in own)]
+    return "controller.quorum.bootstrap.servers=" + ",".join(f"{at.host}:{at.port}" for _, at in known)
+
+
 def _broker_endpoints(found: ReplayedMetadata, node_id: int) -> tuple[Endpoint, ...]:
     broker = found.image.brokers.get(node_id)
     return broker.endpoints if broker is not None and broker.endpoints else (DEFAULT_BROKER,)
@@ -84,7 +105,9 @@ def _controller_endpoints(found: ReplayedMetadata, node_id: int) -> tuple[Endpoi
     voter = None if found.voters is None else found.voters.find(node_id)
     if voter is not None and voter.endpoints and voter.endpoints[0].port:
         return tuple(Endpoint(name=each.name, host=each.host, port=each.port) for each in voter.endpoints)
-    return (DEFAULT_CONTROLLER,)
+    # A broker has none of its own, and calls that of others by its name.
+    elsewhere = next((each.endpoints for each in found.image.controllers.values() if each.endpoints), None)
+    return elsewhere or (DEFAULT_CONTROLLER,)
 
 
 def _apart(controllers: tuple[Endpoint, ...], brokers: tuple[Endpoint, ...]) -> tuple[Endpoint, ...]:

@@ -12,6 +12,9 @@ yet who lives.
 A busy event loop must not cost a broker its session. A thread (`Network.pulse`) repeats the last heartbeat while the
 loop is late, for as long as it may be only busy, which may be longer than a session; a loop that stands still for
 longer has hung, the thread falls silent too, and the controller fences the broker.
+
+A broker that no controller hears of may still be heard by clients. Others may have taken over what it leads by then, so
+it is not `in_touch`, and whoever would say something final to a client in the name of the cluster asks for that first.
 """
 
 from __future__ import annotations
@@ -94,6 +97,8 @@ class Membership:
         self._registering: asyncio.Task[None] | None = None
         self._pulse: Pulse | None = None
         self._answered_ms = 0
+        self._heard_of_ms: int | None = None
+        self._in_touch_from_ms = 0
         self._quorum_epoch = -1
 
     # --- coming in
@@ -189,6 +194,7 @@ class Membership:
     async def _beat(self) -> None:
         node = self._node
         timeout_ms = node.settings[BROKER_SESSION_TIMEOUT_MS]
+        sent_ms = node.ports.clock.monotonic_ms()
         try:
             answer = await node.ask_controller(self._request(), timeout_ms=timeout_ms, purpose="heartbeat")
         except RequestTimedOut as error:
@@ -196,8 +202,29 @@ class Membership:
             return
         self._answered_ms = node.ports.clock.monotonic_ms()
         self._heard(answer)
+        if answer.error_code == ErrorCode.NONE and not answer.is_fenced:
+            self._note_touch(sent_ms)
         if not self._wants_stop:
             self._repeat_while_busy()
+
+    def _note_touch(self, sent_ms: int) -> None:
+        """The controller knew at `sent_ms` that this broker lives. Our own word counts while a majority follows us."""
+        node = self._node
+        if self._heard_of_ms is not None and not self.is_in_touch:
+            # What has changed meanwhile is on its way to us: who was away believes itself one heartbeat later.
+            self._in_touch_from_ms = self._answered_ms + node.settings[BROKER_HEARTBEAT_INTERVAL_MS]
+        followed_ms = node.controller.followed_at_ms(sent_ms)
+        self._heard_of_ms = sent_ms if followed_ms is None else followed_ms
+
+    @property
+    def is_in_touch(self) -> bool:
+        """Whether the session of this broker stands for certain: nobody else leads what it leads."""
+        if self._node.controller.decides_alone:
+            return True
+        now_ms = self._node.ports.clock.monotonic_ms()
+        session_ms = self._node.settings[BROKER_SESSION_TIMEOUT_MS]
+        heard_of_ms = -session_ms if self._heard_of_ms is None else self._heard_of_ms
+        return now_ms >= self._in_touch_from_ms and now_ms - heard_of_ms < session_ms
 
     def _repeat_while_busy(self) -> None:
         addresses = self._node.controller.other_controllers()

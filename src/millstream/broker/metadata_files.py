@@ -46,9 +46,8 @@ class MetadataFiles:
         self.log = log
         self.replayed = replayed
         self.snapshots = list_snapshots(ports.disk, directory)
-        self.history = VoterHistory(fixed)
-        if replayed.snapshot is not None and (first := replayed.snapshot_voters) is not None:
-            self.history = VoterHistory(first, replayed.snapshot_kraft_version, replayed.snapshot.end_offset - 1)
+        self._fixed = fixed
+        self.history = self._history_from_snapshot()
         self._note_control(replayed.control)
 
     @classmethod
@@ -142,11 +141,15 @@ class MetadataFiles:
                 disk.remove(f"{self.directory}/{older.file_name}")
         self.snapshots = [snapshot]
         self.replayed = replay_snapshot(disk, self.directory)
-        if self.replayed.snapshot_voters is not None:
-            self.history = VoterHistory(
-                self.replayed.snapshot_voters, self.replayed.snapshot_kraft_version, snapshot.end_offset - 1
-            )
+        self.history = self._history_from_snapshot()
         return self.replayed
+
+    def _history_from_snapshot(self) -> VoterHistory:
+        """Who votes where the log begins: as the snapshot says; one of a static quorum does not."""
+        replayed = self.replayed
+        if replayed.snapshot is None or replayed.snapshot_voters is None:
+            return VoterHistory(self._fixed)
+        return VoterHistory(replayed.snapshot_voters, replayed.snapshot_kraft_version, replayed.snapshot.end_offset - 1)
 
     def forget_before(self, offset: int) -> int:
         """Let the log begin at `offset`, which a snapshot covers; returns how many bytes of whole segments went."""

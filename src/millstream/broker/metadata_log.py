@@ -9,27 +9,26 @@ the event loop waits for none of them.
 A failing disk ends it: what was not committed never will be, everybody who waits is told, and nothing more is accepted.
 A node without its metadata log is of no use to a cluster. A full disk is another matter: what does not fit is refused
 and taken back, and the node goes on, so that records can still be read and topics deleted once there is space again.
+Not for ever, where there are others: a node that falls behind the metadata answers clients by what was once true.
 """
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING
 
 from millstream.broker.metadata_batches import (
     control_batch,
-    encode_values,
     leader_change,
     metadata_batch,
     voter_messages,
 )
 from millstream.broker.metadata_files import QUORUM_STATE, MetadataFiles
-from millstream.log.config import DAY_MS
+from millstream.broker.metadata_log_terms import FramedRecords, MetadataLogConfig, Room
 from millstream.log.cutting import NO_SPACE
 from millstream.log.following import UnexpectedOffset
-from millstream.metadata.record_types import BeginTransactionRecord, EndTransactionRecord
 from millstream.protocol.errors import CorruptMessage, NotController, StorageError
 from millstream.quorum.events import (
     Answer,
@@ -57,12 +56,12 @@ from millstream.runtime.logs import Logger
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from millstream.broker.metadata_replay import ReplayedMetadata
+    from millstream.broker.metadata_batches import ControlMessage
+    from millstream.broker.metadata_log_terms import Follower, Outside
     from millstream.broker.metadata_snapshot import SnapshotId
     from millstream.broker.quorum_config import QuorumConfig
     from millstream.log.flushing import SyncTarget
     from millstream.log.log import Log
-    from millstream.metadata.record_types import MetadataRecord
     from millstream.protocol.uuid import Uuid
     from millstream.runtime.ports import Ports
 
@@ -70,45 +69,6 @@ __all__ = ["QUORUM_STATE", "FramedRecords", "MetadataLog", "MetadataLogConfig"]
 
 _TRY_AGAIN_MS = 1000
 _log = Logger("millstream.metadata")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetadataLogConfig:
-    """Kafka's metadata.log.* and metadata.max.* settings, with its defaults."""
-
-    segment_bytes: int = 1 << 30
-    segment_ms: int = 7 * DAY_MS
-    record_bytes_between_snapshots_max: int = 20 << 20
-    snapshot_interval_max_ms: int = 60 * 60 * 1000
-    retention_bytes_max: int = 100 << 20
-    retention_ms_max: int = 7 * DAY_MS
-
-
-class FramedRecords(NamedTuple):
-    """Records ready to be appended: `groups` holds their values, one list for each batch."""
-
-    records: Sequence[MetadataRecord]
-    groups: list[list[bytes]]
-
-
-class Follower(Protocol):
-    """Who wants to know what becomes of the log: the controller."""
-
-    def committed(self, high_watermark: int) -> None: ...
-    def leads(self) -> None: ...
-    def stepped_down(self) -> None: ...
-    def truncated(self, end_offset: int) -> None: ...
-    def began_anew(self, replayed: ReplayedMetadata) -> None: ...
-    def failed(self, error: BaseException) -> None: ...
-
-
-class Outside(Protocol):
-    """Where effects go that concern other nodes, and the clock."""
-
-    def carry_out(self, effect: Effect) -> None: ...
-
-    def log_changed(self) -> None:
-        """Records were appended, or more of them are committed."""
 
 
 class MetadataLog:
@@ -125,6 +85,7 @@ class MetadataLog:
         self._flushing: asyncio.Task[None] | None = None
         self._failure: BaseException | None = None
         self._own_endpoints: tuple[VoterEndpoint, ...] = ()
+        self._room = Room(ports.clock)
 
     @classmethod
     def open(
@@ -183,14 +144,6 @@ class MetadataLog:
     def latest_snapshot(self) -> SnapshotId | None:
         return self.files.snapshots[-1] if self.files.snapshots else None
 
-    def frame(self, records: Sequence[MetadataRecord], level: int) -> FramedRecords:
-        """Encode records for one atomic batch, or where they are too many for a metadata transaction of several."""
-        groups = list(encode_values(records, level))
-        if len(groups) > 1:
-            records = [BeginTransactionRecord(), *records, EndTransactionRecord()]
-            groups = list(encode_values(records, level))
-        return FramedRecords(records, [values for values, _ in groups])
-
     def append(self, framed: FramedRecords, timestamp_ms: int) -> int:
         """Write the records and ask for their commit; returns how many bytes they take."""
         if self._failure is not None:
@@ -205,25 +158,46 @@ class MetadataLog:
                 self.files.append_as_leader(batch, self.epoch, timestamp_ms)
                 size += len(batch)
         except StorageError as error:
-            if not self.log.take_back_what_did_not_fit(begin, timestamp_ms):
-                self._fail(error)
-            elif len(self.quorum.voters) > 1:
-                # A controller that can write nothing would keep everybody else from deciding anything either.
-                _log.warning("the metadata log has no space: another controller shall take over", error=str(error))
-                self.step(Stopping())
+            self._could_not_append(error, begin, timestamp_ms)
             raise
         self._appended()
         return size
 
     def append_voters(self, voters: VoterSet) -> int:
         """Write another set of voters, which counts at once; returns its offset."""
-        offset, now_ms = self.end_offset, self._ports.clock.wall_ms()
-        batch = control_batch([voters.to_record()], base_offset=offset, epoch=self.epoch, timestamp_ms=now_ms)
-        self.files.append_as_leader(batch, self.epoch, now_ms)
+        offset = self._append_control([voters.to_record()])
         self.files.history.add_voters(offset, voters)
         self._voters_changed()
         self._appended()
         return offset
+
+    def append_upgrade(self, voters: VoterSet) -> int:
+        """Write kraft.version 1 with the voters that were fixed until now; returns the offset of the last record."""
+        offset = self._append_control(voter_messages(voters))
+        self.files.history.add_version(offset, DYNAMIC)
+        self.files.history.add_voters(offset + 1, voters)
+        self._voters_changed()
+        self._appended()
+        return offset + 1
+
+    def _append_control(self, messages: Sequence[ControlMessage]) -> int:
+        """A batch of the leader's about the quorum itself; returns its first offset."""
+        offset, now_ms = self.end_offset, self._ports.clock.wall_ms()
+        batch = control_batch(messages, base_offset=offset, epoch=self.epoch, timestamp_ms=now_ms)
+        try:
+            self.files.append_as_leader(batch, self.epoch, now_ms)
+        except StorageError as error:
+            self._could_not_append(error, offset, now_ms)
+            raise
+        return offset
+
+    def _could_not_append(self, error: StorageError, begin: int, timestamp_ms: int) -> None:
+        if not self.log.take_back_what_did_not_fit(begin, timestamp_ms):
+            self._fail(error)
+        elif len(self.quorum.voters) > 1:
+            # A controller that can write nothing would keep everybody else from deciding anything either.
+            _log.warning("the metadata log has no space: another controller shall take over", error=str(error))
+            self.step(Stopping())
 
     # The quorum's effects
 
@@ -248,6 +222,7 @@ class MetadataLog:
                 # Nothing has happened yet but that the new state could not be written: then it is not entered.
                 self.quorum.go_back(before)
                 self._tell_outside_to_wake()
+                self._had_no_room(error)
                 raise StorageError(f"there is no space for the state of the quorum: {error}") from error
             # Whatever else could not be done, nobody knows what state that leaves: the node must not go on.
             self._fail(error)
@@ -262,6 +237,7 @@ class MetadataLog:
                 self.files.write_election_state(
                     state, kraft_version=self.quorum.kraft_version, voter_ids=self.quorum.voters.ids()
                 )
+                self._room.found()
             case Lead(epoch, voter_ids, granting_ids):
                 self._begin_epoch(epoch, voter_ids, granting_ids)
             case Commit(high_watermark):
@@ -288,11 +264,13 @@ class MetadataLog:
         except (CorruptMessage, UnexpectedOffset) as error:
             _log.warning("the quorum's leader sent records that do not fit", error=str(error))
             return
-        except StorageError:
+        except StorageError as error:
             # What does not fit on a full disk is fetched again, until there is space.
             if not self.log.take_back_what_did_not_fit(begin, self._ports.clock.wall_ms()):
                 raise
+            self._had_no_room(error)
             return
+        self._room.found()
         if voters_changed:
             self._voters_changed()
         self._request_flush()
@@ -380,6 +358,12 @@ class MetadataLog:
         """Wait until what was appended so far is on disk."""
         while self._flushing is not None:
             await asyncio.wait((self._flushing,))
+
+    def _had_no_room(self, error: Exception) -> None:
+        """What others decide cannot be written down here."""
+        if self._room.has_been_missing_for_long():
+            _log.error("the metadata log has had no space for long: this node no longer knows the cluster")
+            self._fail(error)
 
     def _fail(self, error: BaseException) -> None:
         if self._failure is None:

@@ -18,8 +18,10 @@ from millstream.settings import (
     METADATA_MAX_RETENTION_BYTES,
     METADATA_MAX_RETENTION_MS,
     MILLSTREAM_INSECURE,
+    MIN_INSYNC_REPLICAS,
     NODE_ID,
     PROCESS_ROLES,
+    UNCLEAN_LEADER_ELECTION_ENABLE,
 )
 from millstream.settings.listeners import SECURITY_PROTOCOLS, bootstrap_servers, quorum_voters
 
@@ -99,6 +101,8 @@ def controller_config(node: Node) -> ControllerNodeConfig:
         cluster_id=node.cluster_id,
         quorum=QuorumConfig.of(settings),
         bootstrap=node.storage.bootstrap,
+        min_insync_replicas=settings[MIN_INSYNC_REPLICAS],
+        unclean_elections=settings[UNCLEAN_LEADER_ELECTION_ENABLE],
         insecure=settings[MILLSTREAM_INSECURE],
         log=MetadataLogConfig(
             segment_bytes=settings[METADATA_LOG_SEGMENT_BYTES],

@@ -18,6 +18,7 @@ from millstream.broker.quorum_messages import (
     vote_request,
 )
 from millstream.broker.quorum_upkeep import VoterUpkeep
+from millstream.broker.quorum_voters import warn_of_even_number
 from millstream.protocol.errors import ErrorCode, StorageError
 from millstream.quorum.election_state import NOBODY
 from millstream.quorum.events import (
@@ -84,14 +85,9 @@ class QuorumDriver:
 
     def start(self) -> None:
         """Follow the quorum from now on."""
-        count = len(self._quorum.voters)
-        if count and count % 2 == 0:
-            _log.warning(
-                "the quorum has an even number of voters: one more would make it safer, and one less no weaker",
-                voters=count,
-            )
+        warn_of_even_number(self._quorum.voters)
         self._spawn(self._following.run())
-        if self._config.is_controller and not self._config.voters:
+        if self._config.is_controller:
             upkeep = VoterUpkeep(
                 self._peers,
                 self._quorum,

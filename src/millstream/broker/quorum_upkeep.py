@@ -1,8 +1,10 @@
-"""A controller looks after its own place among the voters of a dynamic quorum (KIP-853).
+"""A controller looks after its own place among the voters (KIP-853).
 
-A voter that has moved tells the leader its new address (UpdateRaftVoter). With `controller.quorum.auto.join.enable` a
-controller that is not a voter asks to become one (AddRaftVoter), after asking to remove the one that had its number and
-another directory: that disk is gone. Both again and again, until the log says so.
+A voter of a static quorum introduces itself to every new leader (UpdateRaftVoter), which may have to write all voters
+into the log one day. In a dynamic quorum a voter that has moved tells the leader its new address in the same way. With
+`controller.quorum.auto.join.enable` a controller that is not a voter asks to become one (AddRaftVoter), after asking to
+remove the one that had its number and another directory: that disk is gone. All of it again and again, until the leader
+or the log says that it is done.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from millstream.quorum.node import QuorumNode
     from millstream.quorum.voters import VoterEndpoint
 
+NO_EPOCH = -1
 _CHANGE_TIMEOUT_MS = 10_000
 _log = Logger("millstream.quorum")
 
@@ -51,6 +54,7 @@ class VoterUpkeep:
         self._cluster_id = cluster_id
         self._endpoints = endpoints
         self._address_of = address_of
+        self._introduced_in_epoch = NO_EPOCH
 
     async def run(self) -> None:
         """For as long as the node lives."""
@@ -60,24 +64,35 @@ class VoterUpkeep:
             address = self._address_of(self._quorum.leader_id)
             if request is None or address is None:
                 continue
+            epoch = self._quorum.epoch
             try:
                 response = await self._peers.at(*address, "voters").ask(request, timeout_ms=_CHANGE_TIMEOUT_MS)
             except PeerUnreachable as error:
                 _log.warning("the quorum's leader did not answer a change of voters", why=str(error))
                 continue
-            if response.error_code != ErrorCode.NONE:
-                _log.warning(
-                    "the quorum's leader refused a change of voters",
-                    request=type(request).__name__,
-                    code=ErrorCode(response.error_code).name,
-                )
+            self._take(request, response.error_code, epoch)
+
+    def _take(self, request: object, code: int, epoch: int) -> None:
+        """A leader of an older release has no use for an introduction, and says that it does not support it."""
+        is_done = code == ErrorCode.NONE
+        if isinstance(request, UpdateRaftVoterRequest) and (is_done or code == ErrorCode.UNSUPPORTED_VERSION):
+            self._introduced_in_epoch = epoch
+        elif not is_done:
+            _log.warning(
+                "the quorum's leader refused a change of voters",
+                request=type(request).__name__,
+                code=ErrorCode(code).name,
+            )
 
     def wanted(self) -> UpdateRaftVoterRequest | AddRaftVoterRequest | RemoveRaftVoterRequest | None:
         """What to ask the leader for, if anything is not as it should be."""
         quorum = self._quorum
         role = quorum.role
-        if quorum.kraft_version < DYNAMIC or not isinstance(role, Follower) or not role.has_fetched:
+        if not isinstance(role, Follower) or not role.has_fetched:
             return None
+        if quorum.kraft_version < DYNAMIC:
+            is_news = quorum.is_voter and self._endpoints and self._introduced_in_epoch != quorum.epoch
+            return self._update() if is_news else None
         known = quorum.voters.find(quorum.node_id)
         if quorum.is_voter:
             assert known is not None

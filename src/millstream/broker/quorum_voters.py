@@ -14,14 +14,21 @@ from typing import TYPE_CHECKING
 from millstream.broker.peers import PeerUnreachable
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.vote import VoteRequest
+from millstream.quorum.events import Answer, VoterIntroduced
 from millstream.quorum.leading import OBSERVER_FORGOTTEN_MS
 from millstream.quorum.roles import Leader, ReplicaKey
-from millstream.quorum.voters import DYNAMIC, Voter, VoterSet
+from millstream.quorum.upgrade import UpgradeRefused
+from millstream.quorum.voters import DYNAMIC, STATIC, Voter, VoterSet
+from millstream.runtime.logs import Logger
 
 if TYPE_CHECKING:
     from millstream.broker.metadata_log import MetadataLog
     from millstream.broker.peers import Peers
+    from millstream.quorum.voters import VoterEndpoint
     from millstream.runtime.ports import Ports
+
+
+_log = Logger("millstream.quorum")
 
 
 class VoterChangeRefused(Exception):
@@ -35,10 +42,14 @@ class VoterChangeRefused(Exception):
 class VoterChanges:
     """The leader's desk for changes of the voters."""
 
-    def __init__(self, ports: Ports, peers: Peers, log: MetadataLog) -> None:
+    def __init__(
+        self, ports: Ports, peers: Peers, log: MetadataLog, *, listener: str, endpoints: tuple[VoterEndpoint, ...]
+    ) -> None:
         self._ports = ports
         self._peers = peers
         self._log = log
+        self._listener = listener
+        self._endpoints = endpoints
         self._is_busy = False
 
     async def add(self, voter: Voter, timeout_ms: int) -> int:
@@ -80,8 +91,30 @@ class VoterChanges:
         known = voters.find(voter.id)
         if known is None or known.directory_id != voter.directory_id:
             raise VoterChangeRefused(ErrorCode.VOTER_NOT_FOUND, f"Node {voter.id} is not a voter with that directory.")
+        _check_usable(voter, DYNAMIC, self._listener)
         changed = replace(known, endpoints=voter.endpoints, kraft_version_max=voter.kraft_version_max)
         return self._append(VoterSet(tuple(changed if each is known else each for each in voters)))
+
+    def introduce(self, voter: Voter, epoch: int) -> ErrorCode:
+        """A fixed voter says who it is, for the day on which the quorum becomes a dynamic one."""
+        _check_usable(voter, STATIC, self._listener)
+        answer = self._log.step(VoterIntroduced(voter, epoch))
+        assert isinstance(answer, Answer)
+        return answer.error
+
+    def why_not_upgraded(self) -> str | None:
+        """What keeps this leader from raising kraft.version to 1."""
+        if not self._log.quorum.leads:
+            return None
+        try:
+            self._log.quorum.upgraded_voters(self._endpoints)
+        except UpgradeRefused as refused:
+            return str(refused)
+        return None
+
+    def upgrade(self) -> int:
+        """Let the log name the voters from now on; returns the offset of the record that does, not committed yet."""
+        return self._log.append_upgrade(self._log.quorum.upgraded_voters(self._endpoints))
 
     def _check(self) -> None:
         """Whether the voters may change now."""
@@ -109,7 +142,26 @@ class VoterChanges:
             )
 
     def _append(self, voters: VoterSet) -> int:
+        warn_of_even_number(voters)
         try:
             return self._log.append_voters(voters)
         except BrokerError as error:
             raise VoterChangeRefused(error.code, str(error)) from error
+
+
+def warn_of_even_number(voters: VoterSet) -> None:
+    if len(voters) and len(voters) % 2 == 0:
+        _log.warning(
+            "the quorum has an even number of voters: one more would make it safer, and one less no weaker",
+            voters=len(voters),
+        )
+
+
+def _check_usable(voter: Voter, kraft_version: int, listener: str) -> None:
+    """Whether the others could work with what a voter says of itself."""
+    if voter.kraft_version_max < kraft_version:
+        raise VoterChangeRefused(
+            ErrorCode.INVALID_REQUEST, f"Node {voter.id} does not know kraft.version {kraft_version}."
+        )
+    if all(endpoint.name.upper() != listener for endpoint in voter.endpoints):
+        raise VoterChangeRefused(ErrorCode.INVALID_REQUEST, f"Node {voter.id} does not listen on {listener}.")

@@ -4,10 +4,9 @@ Every log directory holds `meta.properties`: the cluster, the node, the director
 the metadata log also holds `bootstrap.checkpoint`, the first records of the cluster; and if its quorum is dynamic, a
 first snapshot with the voters. All of it is as `kafka.tools.StorageTool format` writes it.
 
-A lone node formats empty directories by itself, dynamic as with `--standalone`. Only features whose APIs are handled
-are finalized: no group, transaction, share or streams version until those exist, and no eligible leader replicas
-(KIP-966), which with one replica would only make a leader that was killed come back as RECOVERING. A directory that
-exists keeps the levels it has.
+A lone node formats empty directories by itself, dynamic as with `--standalone`. The levels are those that Apache Kafka
+4.3 gives a new cluster, of the features whose APIs are handled: no share or streams version until those exist. A
+directory that exists keeps the levels it has.
 
 What must not be opened is refused with a sentence that says why: another cluster's or another node's directory, a newer
 metadata.version, access rules or credentials that nobody would enforce.
@@ -36,6 +35,7 @@ from millstream.metadata.delta import apply
 from millstream.metadata.features import GROUP_VERSION, TRANSACTION_VERSION
 from millstream.metadata.image import METADATA_VERSION
 from millstream.metadata.metadata_version import LEVEL_MAX, LEVEL_MIN, NAMES
+from millstream.metadata.partition_change import ELIGIBLE_LEADER_REPLICAS
 from millstream.quorum.voters import DYNAMIC, Voter, VoterEndpoint, VoterSet
 
 if TYPE_CHECKING:
@@ -58,7 +58,12 @@ __all__ = [
     "open_storage",
 ]
 
-DEFAULT_FEATURES: Mapping[str, int] = {METADATA_VERSION: LEVEL_MAX, GROUP_VERSION: 1, TRANSACTION_VERSION: 2}
+DEFAULT_FEATURES: Mapping[str, int] = {
+    METADATA_VERSION: LEVEL_MAX,
+    ELIGIBLE_LEADER_REPLICAS: 1,
+    GROUP_VERSION: 1,
+    TRANSACTION_VERSION: 2,
+}
 
 
 class NotFormatted(StorageRefused):

@@ -10,10 +10,15 @@
 
 The answer to EndTxn leaves when the decision is committed; the markers follow, in the same call where their partitions
 are led here, so that the producer's next transaction finds this one complete.
+
+A coordinator that is cut off from the cluster, and not from its clients, knows an old state: another has taken over.
+What it writes is never committed, but a refusal writes nothing, and many are final: a producer that heard that it is
+fenced, or in no transaction, would give up. So such a coordinator does not say that; it says that it is none.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +41,16 @@ if TYPE_CHECKING:
     from millstream.runtime.shard import Shard
 
     Place = tuple[str, int]
+
+
+# What a producer does not ask again after, and what depends on the coordinator's state.
+_FINAL = (
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    ErrorCode.INVALID_TXN_STATE,
+    ErrorCode.PRODUCER_FENCED,
+    ErrorCode.TRANSACTION_ABORTABLE,
+)
 
 
 class TransactionCoordinator(Coordinator[TransactionMachine]):
@@ -64,7 +79,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
     ) -> Deferred:
         """As for every coordinator. That an id is not empty is known without asking which shard it belongs to."""
         if name:
-            return super().submit(name, decide, refuse=refuse)
+            return super().submit(name, decide, refuse=lambda code: refuse(self._believable(code)))
         refused = Deferred()
         refused.finish(refuse(ErrorCode.INVALID_REQUEST))
         return refused
@@ -76,11 +91,22 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
 
         For those who are about to write for the producer: the leaders of the partitions (KIP-890).
         """
-        return self.submit(
-            transactional_id,
-            partial(_take_part, transactional_id, producer_id, epoch, places, add),
-            refuse=lambda code: dict.fromkeys(places, code),
-        )
+        ask = partial(_take_part, transactional_id, producer_id, epoch, places, add)
+
+        def decide(machine: TransactionMachine, token: Token, now_ms: int) -> Decision[dict[Place, ErrorCode]]:
+            decision = ask(machine, token, now_ms)
+            assert decision.response is not None
+            if all(code is ErrorCode.NONE for code in decision.response.values()):
+                return decision
+            told = {place: self._believable(code) for place, code in decision.response.items()}
+            return replace(decision, response=told)
+
+        return self.submit(transactional_id, decide, refuse=lambda code: dict.fromkeys(places, code))
+
+    def _believable(self, code: ErrorCode) -> ErrorCode:
+        """What may be said with the state that is known here; see the module's docstring."""
+        is_final = code in _FINAL and not self._node.membership.is_in_touch
+        return ErrorCode.NOT_COORDINATOR if is_final else code
 
     def _carry_out(self, shard: Shard[TransactionMachine], effect: Any) -> None:
         assert isinstance(effect, WriteMarkers), f"{effect!r} is no effect of a transaction"

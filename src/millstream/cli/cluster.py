@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from millstream.cli.connect import key_value
 from millstream.cli.declare import Group, UsageError, argument, flag, option
 from millstream.cli.moves import plan_drain, plan_spread
 from millstream.cli.output import Exit, Rows
@@ -15,6 +16,7 @@ from millstream.client.admin.cluster import (
     describe_log_dirs,
     describe_quorum,
     unregister_broker,
+    update_features,
 )
 from millstream.client.admin.partitions import Election, alter_reassignments, elect_leaders, list_reassignments
 from millstream.client.admin.topics import list_topics
@@ -87,13 +89,30 @@ def quorum(client: SyncClient) -> Rows:
     return Rows(("node", "role", "log_end_offset", "lag", "epoch", "addresses"), rows)
 
 
-@GROUP.command("features", example="millstream cluster features")
-def features(client: SyncClient) -> Rows:
-    """Show feature levels: what the brokers support, and what is in force."""
+@GROUP.command(
+    "features",
+    option("--level", "-l", repeat=True, metavar="NAME=LEVEL", help="raise a feature to this level first"),
+    flag("--downgrade", help="lower it instead; 0 turns it off"),
+    flag("--dry-run", help="check only"),
+    example="millstream cluster features --level kraft.version=1",
+)
+def features(client: SyncClient, *, level: list[str], downgrade: bool, dry_run: bool) -> Rows:
+    """Show feature levels: what the brokers support, and what is in force. Change them for the whole cluster."""
+    if level:
+        client.run(update_features, _levels(level), downgrade=downgrade, validate_only=dry_run)
     return Rows(
         ("feature", "lowest", "highest", "finalized"),
         [(feature.name, *feature.supported, feature.finalized) for feature in client.run(describe_features)],
     )
+
+
+def _levels(pairs: list[str]) -> dict[str, int]:
+    levels = {}
+    for name, value in map(key_value, pairs):
+        if not value.isdecimal():
+            raise UsageError(f"{name}={value}: a level is a number.")
+        levels[name] = int(value)
+    return levels
 
 
 @GROUP.command("disks", example="millstream cluster disks")

@@ -29,7 +29,7 @@ def feature_records(features: Mapping[str, int]) -> tuple[MetadataRecord, ...]:
     return tuple(FeatureLevelRecord(name=name, feature_level=level) for name, level in ordered if level > 0)
 
 
-def bootstrap_records(records: Sequence[MetadataRecord]) -> tuple[MetadataRecord, ...]:
+def bootstrap_records(records: Sequence[MetadataRecord], min_insync_replicas: int = 1) -> tuple[MetadataRecord, ...]:
     """The batch that opens the log of a cluster whose bootstrap.checkpoint holds `records`."""
     image, _ = apply(EMPTY_IMAGE, records)
     first = list(records)
@@ -37,9 +37,18 @@ def bootstrap_records(records: Sequence[MetadataRecord]) -> tuple[MetadataRecord
         # Eligible leader replicas need one min.insync.replicas for the whole cluster (KIP-966).
         first.append(
             ConfigRecord(
-                resource_type=BROKER_CONFIG, resource_name=CLUSTER_DEFAULT, name=MIN_INSYNC_REPLICAS, value="1"
+                resource_type=BROKER_CONFIG,
+                resource_name=CLUSTER_DEFAULT,
+                name=MIN_INSYNC_REPLICAS,
+                value=str(min_insync_replicas),
             )
         )
     if image.metadata_version < levels.TRANSACTIONS:
         return tuple(first)
     return (BeginTransactionRecord(name="Bootstrap records"), *first, EndTransactionRecord())
+
+
+def first_level(records: Sequence[MetadataRecord]) -> int:
+    """The metadata.version that the first batch of a cluster brings along, and is itself written at."""
+    image, _ = apply(EMPTY_IMAGE, records)
+    return image.metadata_version or levels.LEVEL_MIN

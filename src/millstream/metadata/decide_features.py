@@ -4,13 +4,14 @@ All updates of a request happen or none does. A level must be one that every reg
 must be asked for as such; metadata.version only goes down to a level that writes the same records, since Kafka cannot
 rewrite what is in the log, and neither can we.
 
-kraft.version stands in a control record of the quorum and no feature record; to change it is the quorum's business, so
-only the level that it has already is accepted here.
+kraft.version stands in a control record of the quorum and no feature record. Here it is only decided whether it may be
+raised; whoever carries the decision out has the quorum write its record (quorum/upgrade.py), in front of a NoOpRecord
+whose commit says that the quorum's own is committed, too. It is never lowered.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.metadata import metadata_version as levels
 from millstream.metadata.decision import Decision
@@ -21,6 +22,7 @@ from millstream.metadata.partition_change import MIN_INSYNC_REPLICAS
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.metadata.config import ConfigRecord
 from millstream.protocol.messages.metadata.feature_level import FeatureLevelRecord
+from millstream.protocol.messages.metadata.no_op import NoOpRecord
 from millstream.protocol.messages.update_features import (
     FeatureUpdateKey,
     UpdatableFeatureResult,
@@ -40,6 +42,13 @@ UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 LEVELS_THAT_CHANGED_RECORDS = (7, 8, 11, 13, 14, 15, 17, 23, 30)
 
 
+class KRaftVersion(NamedTuple):
+    """The level that the quorum works at, and what keeps it from the next one, if anything does."""
+
+    level: int
+    obstacle: str | None = None
+
+
 class InvalidUpdateVersion(BrokerError, code=ErrorCode.INVALID_UPDATE_VERSION):
     """The feature cannot have this level."""
 
@@ -50,18 +59,19 @@ def decide_update_features(
     *,
     supported: Mapping[str, SupportedFeature],
     node_id: int,
-    kraft_version: int,
+    kraft: KRaftVersion,
     min_insync_replicas: int = 1,
 ) -> Decision[UpdateFeaturesResponse]:
     """Finalize all levels or none."""
-    finalized = {**image.features, KRAFT_VERSION: kraft_version}
+    finalized = {**image.features, KRAFT_VERSION: kraft.level}
     wanted = finalized | {update.feature: update.max_version_level for update in request.feature_updates}
     try:
         for update in request.feature_updates:
             _check(update, finalized.get(update.feature, 0))
-            if update.feature != KRAFT_VERSION:
+            if update.feature != KRAFT_VERSION or update.max_version_level != kraft.level:
                 _check_supported(image, update, supported, node_id)
             _check_metadata_version(update, finalized)
+            _check_kraft_version(update, kraft)
         _check_dependencies(wanted)
     except BrokerError as refusal:
         message = f"No feature was updated: {refusal.message}"
@@ -69,8 +79,10 @@ def decide_update_features(
     records: list[MetadataRecord] = [
         FeatureLevelRecord(name=name, feature_level=level)
         for name, level in wanted.items()
-        if level != finalized.get(name, 0)
+        if level != finalized.get(name, 0) and name != KRAFT_VERSION
     ]
+    if upgrades_kraft_version(request, kraft.level):
+        records.append(NoOpRecord())
     records += _eligible_leaders_need_a_default(image, wanted, min_insync_replicas)
     response = UpdateFeaturesResponse(
         error_message=None,
@@ -79,6 +91,12 @@ def decide_update_features(
         ],
     )
     return Decision(() if request.validate_only else tuple(records), response)
+
+
+def upgrades_kraft_version(request: UpdateFeaturesRequest, current: int) -> bool:
+    return any(
+        update.feature == KRAFT_VERSION and update.max_version_level > current for update in request.feature_updates
+    )
 
 
 def _check(update: FeatureUpdateKey, current: int) -> None:
@@ -93,8 +111,6 @@ def _check(update: FeatureUpdateKey, current: int) -> None:
         )
     if level > current and update.upgrade_type != UPGRADE:
         raise InvalidUpdateVersion(f"{name} has level {current}, and {level} is no downgrade.")
-    if name == KRAFT_VERSION and level != current:
-        raise InvalidUpdateVersion(f"{name} is {current} and cannot be changed while the quorum runs.")
 
 
 def _check_supported(
@@ -131,6 +147,15 @@ def _check_metadata_version(update: FeatureUpdateKey, finalized: Mapping[str, in
         raise InvalidUpdateVersion(
             f"{METADATA_VERSION} cannot go down from {current} to {level}: level {lost[-1]} changed what the log holds."
         )
+
+
+def _check_kraft_version(update: FeatureUpdateKey, kraft: KRaftVersion) -> None:
+    if update.feature != KRAFT_VERSION:
+        return
+    if update.max_version_level < kraft.level:
+        raise InvalidUpdateVersion(f"{KRAFT_VERSION} has level {kraft.level} and never goes down.")
+    if update.max_version_level > kraft.level and kraft.obstacle is not None:
+        raise InvalidUpdateVersion(f"{KRAFT_VERSION} cannot have level {update.max_version_level}: {kraft.obstacle}")
 
 
 def _check_dependencies(wanted: Mapping[str, int]) -> None:

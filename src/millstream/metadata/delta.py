@@ -167,6 +167,7 @@ class Delta:
             tokens=_after(before.tokens, self.tokens),
             zk_migration_state=self.zk_migration_state,
             pending=None if self.pending is None else tuple(self.pending),
+            unclean_elections=before.unclean_elections,
         )
         changes = Changes(
             topics_deleted=topic_changes.deleted,

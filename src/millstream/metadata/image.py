@@ -143,7 +143,8 @@ class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
     """The whole state after the record at `offset`, which was appended in `epoch` at `timestamp_ms`.
 
     `pending` holds the records of a metadata transaction (KIP-868) that has begun and not ended; the rest of the
-    image does not show them.
+    image does not show them. `unclean_elections` is no record's: the file of the controller that decides allows them,
+    where no config in the log says otherwise.
     """
 
     offset: int = -1
@@ -161,6 +162,7 @@ class MetadataImage(msgspec.Struct, frozen=True, kw_only=True):
     tokens: Mapping[str, DelegationTokenRecord] = msgspec.field(default_factory=_empty)
     zk_migration_state: int = 0
     pending: tuple[MetadataRecord, ...] | None = None
+    unclean_elections: bool = False
 
     @property
     def metadata_version(self) -> int:

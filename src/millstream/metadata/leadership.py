@@ -54,8 +54,10 @@ def changes_when_broker_leaves(image: MetadataImage, broker_id: int) -> Iterator
 
 def changes_after_unclean_shutdown(image: MetadataImage, broker_id: int) -> Iterator[PartitionChangeRecord]:
     """What the broker wrote last may be gone: it is no longer eligible to lead."""
+    if not eligible_leaders_enabled(image):
+        return
     for topic, number, partition in _partitions(image):
-        if broker_id in partition.elr:
+        if broker_id in partition.elr or broker_id in partition.isr:
             yield from _changed(image, topic, number, Wanted(doubtful=broker_id, election=last_resort(image, topic)))
 
 

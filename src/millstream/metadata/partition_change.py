@@ -5,10 +5,10 @@ PartitionChangeRecord that gets there, or None where nothing changes. The rules,
 Apache Kafka's (observed in its log, see tests/kafka_directory), in its order: a move is completed, eligible leaders are
 found, then a leader is elected.
 
-- Elections. A leader must be active, with its log directory online, and in the ISR or in the set of eligible leader
-  replicas (KIP-966). A preferred election prefers the first replica; any election keeps the present leader if it may
-  stay. If nobody is left but the last leader known, that one is elected; an unclean election, as the last resort,
-  takes any active replica. Both may lose records: such a leader starts RECOVERING and alone in sync.
+- Elections. A leader must be active, with its log directory online, and in the ISR; if that is empty, in the set of
+  eligible leader replicas (KIP-966). A preferred election prefers the first replica; any election keeps the present
+  leader if it may stay. If nobody is left but the last leader known, that one is elected; an unclean election, as the
+  last resort, takes any active replica. Both may lose records: such a leader starts RECOVERING and alone in sync.
 - Eligible leader replicas are kept only where that feature is finalized: below min ISR, those who left the ISR last
   still hold all that was acknowledged to acks=all. Without the feature the ISR is never emptied: the last replica in
   sync stays in it, leaderless, until it is back, since nobody else could be elected without loss.
@@ -54,7 +54,7 @@ class Wanted:
     """What a partition should become; None leaves a field as it is.
 
     `without` is a broker that is about to go: it leaves the ISR and may not lead. `doubtful` came back from an unclean
-    shutdown and may have lost what it had not synced, so it is no longer eligible.
+    shutdown and may have lost what it had not synced, so it is no longer in sync, nor eligible.
     """
 
     isr: tuple[int, ...] | None = None
@@ -82,7 +82,7 @@ def change_partition(
     draft = _Draft(image, topic.partitions[partition_id], wanted)
     draft.complete_move()
     if draft.with_eligible:
-        draft.find_eligible(min_isr_of(image, topic.name), wanted.doubtful)
+        draft.find_eligible(min_isr_of(image, topic.name))
     draft.elect(wanted.election)
     return draft.record(topic.id, partition_id)
 
@@ -94,7 +94,8 @@ def min_isr_of(image: MetadataImage, topic: str) -> int:
 
 def unclean_election_allowed(image: MetadataImage, topic: str) -> bool:
     """Whether the topic's owner prefers any leader at all to waiting for one that has everything."""
-    return _effective_config(image, topic, UNCLEAN_LEADER_ELECTION, "false") == "true"
+    default = "true" if image.unclean_elections else "false"
+    return _effective_config(image, topic, UNCLEAN_LEADER_ELECTION, default) == "true"
 
 
 def _effective_config(image: MetadataImage, topic: str, name: str, default: str) -> str:
@@ -116,7 +117,9 @@ class _Draft:
         self.removing = before.removing if wanted.removing is None else wanted.removing
         isr = before.isr if wanted.isr is None else wanted.isr
         isr = tuple(replica for replica in isr if replica in self.replicas) or isr
-        self.isr = tuple(replica for replica in isr if replica != wanted.without)
+        out = (wanted.without, wanted.doubtful) if self.with_eligible else (wanted.without,)
+        self.isr = tuple(replica for replica in isr if replica not in out)
+        self._doubtful = wanted.doubtful
         self.leader = before.leader
         self.elr = before.elr
         self.last_known_elr = before.last_known_elr
@@ -137,7 +140,7 @@ class _Draft:
         return directory != DIRECTORY_LOST and (not broker.log_dirs or directory in broker.log_dirs)
 
     def _may_lead(self, replica: int) -> bool:
-        return (replica in self.isr or replica in self.elr) and self._acceptable(replica)
+        return replica in (self.isr or self.elr) and self._acceptable(replica)
 
     # The steps, in their order
 
@@ -152,15 +155,14 @@ class _Draft:
         self.replicas, self.isr = staying, in_sync
         self.adding = self.removing = ()
 
-    def find_eligible(self, min_isr: int, doubtful: int | None) -> None:
+    def find_eligible(self, min_isr: int) -> None:
         """KIP-966. Numbers in ascending order, as Kafka's sets of them come out."""
         if len(self.isr) >= min(min_isr, len(self.replicas)):
             self.elr = ()
             return
         candidates = {*self._before.elr, *self._before.isr}
-        self.elr = tuple(
-            each for each in sorted(candidates) if each not in self.isr and each != doubtful and each in self.replicas
-        )
+        out = (*self.isr, self._doubtful)
+        self.elr = tuple(each for each in sorted(candidates) if each not in out and each in self.replicas)
 
     def elect(self, election: Election) -> None:
         leader, unclean = self._winner(election)
@@ -183,9 +185,7 @@ class _Draft:
             return preferred, False
         if self._may_lead(self.leader):
             return self.leader, False
-        heir = next((replica for replica in self.replicas if replica in self.isr and self._may_lead(replica)), None)
-        if heir is None:
-            heir = next((replica for replica in self.replicas if self._may_lead(replica)), None)
+        heir = next((replica for replica in self.replicas if self._may_lead(replica)), None)
         if heir is not None:
             return heir, False
         last = self._before.last_known_elr
@@ -217,6 +217,9 @@ class _Draft:
     def _settle_eligible(self, *, names_leader: bool) -> None:
         if self._was_unclean or not self.with_eligible:
             self.elr = ()
+        if self.with_eligible and self._doubtful in self._before.isr and not (self.isr or self.elr):
+            # Waited for as the last in sync, when eligible leaders were not kept yet: still the best there is.
+            self.last_known_elr = self.last_known_elr or (self._doubtful,)
         if not self.with_eligible or not names_leader:
             return
         if self.leader != NO_LEADER:

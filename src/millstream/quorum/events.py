@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from millstream.quorum.election_state import ElectionState
     from millstream.quorum.positions import LogPosition
     from millstream.quorum.roles import ReplicaKey
-    from millstream.quorum.voters import VoterSet
+    from millstream.quorum.voters import Voter, VoterSet
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +133,17 @@ class VotersChanged:
     former: VoterSet | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class VoterIntroduced:
+    """A voter tells the leader of `epoch` its directory, its addresses and the levels that it knows."""
+
+    voter: Voter
+    epoch: int
+
+
 Event = (
     Started | Woken | Stopping | EpochSeen | VoteRequested | VoteAnswered | LeaderAnnounced | LeaderRetired
-    | FetchRequested | FetchAnswered | LeaderLost | SnapshotLoaded | Flushed | VotersChanged
+    | FetchRequested | FetchAnswered | LeaderLost | SnapshotLoaded | Flushed | VotersChanged | VoterIntroduced
 )  # fmt: skip
 
 

@@ -25,11 +25,11 @@ machine and never stands for election.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from millstream.protocol.error_codes import ErrorCode
 from millstream.protocol.uuid import ZERO_UUID
-from millstream.quorum import leading
+from millstream.quorum import leading, upgrade
 from millstream.quorum.election_state import NOBODY, ElectionState
 from millstream.quorum.events import (
     Announce,
@@ -59,6 +59,7 @@ from millstream.quorum.events import (
     Truncate,
     VoteAnswered,
     VoteRequested,
+    VoterIntroduced,
     VotersChanged,
     Wake,
     Woken,
@@ -75,7 +76,11 @@ from millstream.quorum.roles import (
     Unattached,
 )
 from millstream.quorum.state import QuorumState, QuorumTimeouts
+from millstream.quorum.voters import DYNAMIC, Voter
 from millstream.quorum.voting import may_vote, would_vote
+
+if TYPE_CHECKING:
+    from millstream.quorum.voters import VoterEndpoint, VoterSet
 
 __all__ = ["BrokenQuorum", "QuorumNode", "QuorumTimeouts"]
 
@@ -113,6 +118,8 @@ class QuorumNode(QuorumState):
                 return self._flushed(end_offset, now_ms)
             case VotersChanged():
                 return self._change_voters(event, now_ms)
+            case VoterIntroduced(voter, epoch):
+                return [Answer(self._introduced(voter, epoch))]
             case Stopping():
                 return self._resign(now_ms) if self.leads else []
             case _:
@@ -272,6 +279,7 @@ class QuorumNode(QuorumState):
                 return [AnswerFetch(snapshot=snapshot)]
             case Agrees():
                 if request.replica.id >= 0:  # whoever has no number only looks on
+                    upgrade.note_directory(role, request.replica)
                     leading.note_fetch(role, request.replica, self.voters, self._log, request.end.offset, now_ms)
                 return [*self._advance(now_ms), AnswerFetch()]
 
@@ -295,6 +303,23 @@ class QuorumNode(QuorumState):
         leading.follow_voters(self.role, self.voters, now_ms)
         watch = [self._wake_at(now_ms + self.timeouts.announce_ms)] if len(self.voters) > 1 else []
         return [*watch, *self._advance(now_ms)]
+
+    def _introduced(self, voter: Voter, epoch: int) -> ErrorCode:
+        """Only in the voter's own epoch, and by a leader that knows itself to be one: so says Kafka."""
+        if epoch != self.epoch:
+            return ErrorCode.FENCED_LEADER_EPOCH if epoch < self.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
+        if not isinstance(self.role, Leader):
+            return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if self.high_watermark <= self.role.epoch_start:
+            return ErrorCode.REQUEST_TIMED_OUT
+        return upgrade.introduce(self.role, self.voters, voter)
+
+    def upgraded_voters(self, own_endpoints: tuple[VoterEndpoint, ...]) -> VoterSet:
+        """The voters that a batch with kraft.version 1 would name; UpgradeRefused where not all of them are known."""
+        if not isinstance(self.role, Leader) or self.kraft_version >= DYNAMIC:
+            raise upgrade.UpgradeRefused("this node does not lead a quorum of fixed voters.")
+        own = Voter(self.node_id, self.directory_id, own_endpoints)
+        return upgrade.upgraded_voters(self.role, self.voters, own)
 
     # Following
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from millstream.protocol.uuid import Uuid
-    from millstream.quorum.voters import VoterSet
+    from millstream.quorum.voters import Voter, VoterSet
 
 NEVER_MS = -1
 
@@ -90,6 +90,8 @@ class Leader:
     voters: dict[int, Progress] = field(default_factory=dict)
     observers: dict[ReplicaKey, Progress] = field(default_factory=dict)
     announced_ms: int = 0
+    introduced: dict[int, Voter] = field(default_factory=dict)
+    """What fixed voters have said of themselves (upgrade.py)."""
 
 
 @dataclass(slots=True)

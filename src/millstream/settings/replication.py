@@ -36,7 +36,6 @@ BROKER_UNCLEAN_LEADER_ELECTION_ENABLE = Setting(
     default=False,
     live=Live.CLUSTER_WIDE,
     importance=Importance.HIGH,
-    implemented=False,
     doc="Whether a replica that may have missed records can become leader when no other is left.",
 )
 CREATE_TOPIC_POLICY_CLASS_NAME = Setting(

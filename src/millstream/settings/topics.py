@@ -311,7 +311,6 @@ UNCLEAN_LEADER_ELECTION_ENABLE = Setting(
     default=False,
     scope=Scope.TOPIC,
     synonyms=(BROKER_UNCLEAN_LEADER_ELECTION_ENABLE,),
-    implemented=False,
     doc="Whether a replica that may have missed records can become leader when no other is left.",
 )
 LEADER_REPLICATION_THROTTLED_REPLICAS = Setting(

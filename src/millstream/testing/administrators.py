@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from millstream.client.admin.topics import NewTopic, create_topics, delete_topics
 from millstream.client.client import CONTROLLER
 from millstream.client.errors import ClientError, Refusal
+from millstream.metadata.decide_features import UPGRADE
+from millstream.metadata.features import KRAFT_VERSION
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.add_raft_voter import AddRaftVoterRequest, Listener
 from millstream.protocol.messages.alter_partition_reassignments import (
@@ -16,12 +18,14 @@ from millstream.protocol.messages.alter_partition_reassignments import (
 )
 from millstream.protocol.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from millstream.protocol.messages.remove_raft_voter import RemoveRaftVoterRequest
+from millstream.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from millstream.testing.cluster import CONTROLLER_PORT
 from millstream.testing.workers import Worker
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.protocol.uuid import Uuid
     from millstream.testing.cluster import SimulatedCluster
     from millstream.testing.history import History, Place
 
@@ -39,11 +43,11 @@ class Administrator(Worker):
         """By name: whether it must exist; None where nobody knows."""
         self.moves = 0
         self._voter_out: int | None = None
+        self._is_dynamic = cluster.layout.is_dynamic
 
     async def step(self) -> None:
         kinds = [self._create, self._delete, self._reassign, self._elect]
-        if self.cluster.layout.is_dynamic:
-            kinds.append(self._change_voters)
+        kinds.append(self._change_voters if self._is_dynamic else self._upgrade_quorum)
         await self.random.choice(kinds)()
 
     async def _create(self) -> None:
@@ -93,28 +97,46 @@ class Administrator(Worker):
         )
         await self.client.call(request, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
 
+    async def _upgrade_quorum(self) -> None:
+        """Fixed voters become voters in the log; refused until all of them have told the leader who they are."""
+        update = FeatureUpdateKey(feature=KRAFT_VERSION, max_version_level=1, upgrade_type=UPGRADE)
+        request = UpdateFeaturesRequest(timeout_ms=ADMIN_TIMEOUT_MS, feature_updates=[update])
+        answer = await self.client.call(request, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
+        self._is_dynamic = answer.error_code == ErrorCode.NONE
+
     async def _change_voters(self) -> None:
         """One voter at a time is out, and then in again; which one, nobody is sure of while answers get lost."""
-        if self._voter_out is None:
-            number = self._voter_out = self.random.choice(self.cluster.layout.controllers)
-            removing = RemoveRaftVoterRequest(
-                cluster_id=self.cluster.cluster_id,
-                voter_id=number,
-                voter_directory_id=self.cluster.directory_of(number),
-            )
-            await self.client.call(removing, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
-            return
         number = self._voter_out
+        if number is None:
+            number = self.random.choice(self.cluster.layout.controllers)
+            directory_id = self._directory_of(number)
+            if directory_id is not None:
+                self._voter_out = number
+                removing = RemoveRaftVoterRequest(
+                    cluster_id=self.cluster.cluster_id, voter_id=number, voter_directory_id=directory_id
+                )
+                await self.client.call(removing, node=CONTROLLER, timeout_ms=ADMIN_TIMEOUT_MS)
+            return
+        directory_id = self._directory_of(number)
+        if directory_id is None:
+            return
         adding = AddRaftVoterRequest(
             cluster_id=self.cluster.cluster_id,
             timeout_ms=ADMIN_TIMEOUT_MS,
             voter_id=number,
-            voter_directory_id=self.cluster.directory_of(number),
+            voter_directory_id=directory_id,
             listeners=[Listener(name="CONTROLLER", host=f"node-{number}", port=CONTROLLER_PORT)],
         )
         answer = await self.client.call(adding, node=CONTROLLER, timeout_ms=2 * ADMIN_TIMEOUT_MS)
         if answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_VOTER):
             self._voter_out = None
+
+    def _directory_of(self, number: int) -> Uuid | None:
+        """As formatting has promised it; else as the node says, if it is up."""
+        if self.cluster.layout.is_dynamic:
+            return self.cluster.directory_of(number)
+        serving = self.cluster.nodes[number].serving
+        return None if serving is None else serving.storage.metadata_directory_id
 
     async def finish(self) -> None:
         """No move may be left half done: who moved back and forth wants it to end somewhere."""

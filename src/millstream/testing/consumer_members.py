@@ -55,10 +55,12 @@ class ConsumerMember(Worker):
         self._fresh: dict[Place, None] = {}
 
     async def step(self) -> None:
-        if not self._names:
+        if len(self._ids) < len(self._topics):
             for topic in (await self.client.metadata.topics(self._topics)).values():
                 if not isinstance(topic, Refusal):
                     self._names[topic.id], self._ids[topic.name] = topic.name, topic.id
+            if len(self._ids) < len(self._topics):
+                return  # they are so new that not every broker has heard of them
         try:
             await self._heartbeat()
             if self._positions:

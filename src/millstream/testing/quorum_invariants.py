@@ -49,7 +49,9 @@ class QuorumInvariants:
         if seen is None or seen.boot != at.boots:
             seen = self._seen[at.id] = _Seen(at.boots)
         quorum = controller.log.quorum
-        self._roles(at, quorum)
+        if not controller.log.has_failed and not at.stopped_midway:
+            # Else it may be in an epoch that it could not write down, and that nobody will hear of: it goes down.
+            self._roles(at, quorum)
         self._log(at, controller.log, quorum.high_watermark, seen)
         if controller.image is not seen.image:
             self._image(at, controller.image, seen)

@@ -37,6 +37,8 @@ class SimulatedNode:
         self.last_words = ""
         self._cluster = cluster
         self.disks = 0
+        self.stopped_midway = False
+        """Power went at a step of the disk: what the program has in mind, it may not have written down yet."""
         self._lost_power = False
         self._random = Random(f"{cluster.seed} {self.host}")  # noqa: S311  # a simulation has to repeat
         self.disk = self._new_disk()
@@ -164,8 +166,9 @@ class SimulatedNode:
     def _power_went(self) -> None:
         """At a step of the disk, in the middle of the program."""
         if self.process is not None and not self.process.is_dead:
-            self._lost_power = True
+            self._lost_power = self.stopped_midway = True
             self._gone(self.process, power=True)
+            self.stopped_midway = False
 
     def _new_disk(self) -> LossyDisk:
         self.disks += 1

@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 
 TOPIC_IDS_SINCE = 13
 HINTS_SINCE = 10
+# Refusals that follow from what else a producer has written.
+_BY_THE_LOG = frozenset(
+    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNKNOWN_PRODUCER_ID}
+)
 _NO_LOG_START = frozenset(
     {
         ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -154,12 +158,16 @@ def _append(
         appended = partition.append(records, acks, now_ms, zstd_allowed=ctx.version >= ZSTD_SINCE)
     except BrokerError as refusal:
         metrics.failed_produces += 1
+        code = refusal.code
+        if code in _BY_THE_LOG and not ctx.broker.membership.is_in_touch:
+            # A leader that was replaced and does not know lacks what the producer wrote since, and must not judge it.
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
         return PartitionProduceResponse(
             index=data.index,
-            error_code=refusal.code,
+            error_code=code,
             base_offset=-1,
             # Kafka tells the log's start where the records were at fault, and nothing where the partition was.
-            log_start_offset=-1 if refusal.code in _NO_LOG_START else partition.log.start_offset,
+            log_start_offset=-1 if code in _NO_LOG_START else partition.log.start_offset,
             record_errors=[
                 BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text)
                 for index, text in getattr(refusal, "record_errors", ())

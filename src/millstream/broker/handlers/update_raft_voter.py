@@ -1,4 +1,7 @@
-"""UpdateRaftVoter: a voter has moved, or learnt another kraft.version, and says so to the leader (KIP-853)."""
+"""UpdateRaftVoter: a voter has moved, or learnt another kraft.version, and says so to the leader (KIP-853).
+
+The voters of a static quorum say in this way who they are, in case it becomes a dynamic one (quorum/upgrade.py).
+"""
 
 from __future__ import annotations
 
@@ -34,12 +37,9 @@ async def update_raft_voter(request: UpdateRaftVoterRequest, ctx: Context) -> Up
 async def _update(request: UpdateRaftVoterRequest, ctx: Context) -> ErrorCode:
     controller = ctx.broker.controller
     quorum = controller.log.quorum
-    if request.current_leader_epoch < quorum.epoch:
-        return ErrorCode.FENCED_LEADER_EPOCH
-    if request.current_leader_epoch > quorum.epoch:
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
-    if quorum.leads and quorum.kraft_version < DYNAMIC:
-        return ErrorCode.NONE  # fixed voters are where the settings say
+    epoch = request.current_leader_epoch
+    if epoch != quorum.epoch:
+        return ErrorCode.FENCED_LEADER_EPOCH if epoch < quorum.epoch else ErrorCode.UNKNOWN_LEADER_EPOCH
     voter = Voter(
         request.voter_id,
         request.voter_directory_id,
@@ -47,6 +47,8 @@ async def _update(request: UpdateRaftVoterRequest, ctx: Context) -> ErrorCode:
         request.k_raft_version_feature.max_supported_version,
     )
     try:
+        if quorum.kraft_version < DYNAMIC:
+            return controller.voter_changes.introduce(voter, epoch)
         await controller.committed_to(controller.voter_changes.update(voter))
     except VoterChangeRefused as refused:
         return refused.code
