@@ -43,9 +43,10 @@ class MemoryTopics:
         for topic, key, value, time_ms in lines:
             self.topics.setdefault(topic, []).append((key, value, time_ms))
 
-    def work_off(self) -> None:
-        """Micro-batches until nothing is new anywhere."""
-        while any([self._micro_batch(part) for part in self._parts]):  # noqa: C419  # each has its turn
+    def work_off(self, *, last_first: bool = False) -> None:
+        """Micro-batches until nothing is new anywhere; sub-topologies take turns, in this order or the other."""
+        parts = self._parts[::-1] if last_first else self._parts
+        while any([self._micro_batch(part) for part in parts]):  # noqa: C419  # each has its turn
             pass
 
     def _micro_batch(self, part: SubTopology) -> bool:
@@ -87,7 +88,13 @@ class MemoryTopics:
 
 
 def driven(topology: Topology, cuts: list[list[Line]], output: str) -> list[Stored]:
-    """What the test driver writes if it gets the records cut by cut, each cut's oldest first as the engines do."""
+    """What the test driver writes to a topic if it gets the records cut by cut, each cut's oldest first as the engines
+    do."""
+    return driven_everywhere(topology, cuts).get(output, [])
+
+
+def driven_everywhere(topology: Topology, cuts: list[list[Line]]) -> dict[str, list[Stored]]:
+    """The same of all topics."""
     reads_globally = {node.topic for node in global_tables(topology.plan)}
     with TopologyTestDriver(topology) as driver:
         task: Any = driver._task
@@ -100,7 +107,10 @@ def driven(topology: Topology, cuts: list[list[Line]], output: str) -> list[Stor
                     if other == topic and topic in task.handlers and topic not in reads_globally:
                         task.enqueue(topic, key, value, time_ms, ())
             task.run()
-        return [(key, value, time_ms) for key, value, time_ms, _ in driver._outputs.get(output, ())]
+        return {
+            topic: [(key, value, time_ms) for key, value, time_ms, _ in written]
+            for topic, written in driver._outputs.items()
+        }
 
 
 def cut_at_random(lines: list[Line], dice: random.Random, *, longest: int) -> list[list[Line]]:

@@ -27,6 +27,7 @@ from millstream.streams import (
     within,
 )
 from millstream.streams.interpret.errors import BufferFull, UnknownStore
+from millstream.streams.plan.nodes import Sink
 
 
 def counted() -> TopologyTestDriver:
@@ -257,3 +258,28 @@ def test_print_and_foreach_end_a_stream(capsys: pytest.CaptureFixture[str]) -> N
     driver.input_topic("in").pipe_input("k", "v")
     assert capsys.readouterr().out == "[in]: k, v\n"
     assert seen == [("k", "v")]
+
+
+def test_unpaired_records_of_a_join_come_with_the_record_that_closes_their_window() -> None:
+    """Kafka Streams looks for them once a second of wall-clock time, which stands still here."""
+    builder = StreamsBuilder(key=str, value=str)
+    pair = lambda one, other: f"{one}|{other}"  # noqa: E731  # as a user writes it
+    builder.stream("left").left_join(builder.stream("right"), pair, within(5, grace_ms=0), result=str).to("out")
+    with TopologyTestDriver(builder.build(), wall_clock_ms=0) as driver:
+        lefts, out = driver.input_topic("left"), driver.output_topic("out")
+        for at_ms in (0, 10, 20):
+            lefts.pipe_input("k", f"v{at_ms}", at_ms)
+        assert out.read_values_to_list() == ["v0|None", "v10|None"]
+
+
+def test_a_sinks_partitioner_is_kept_in_the_plan_and_not_asked() -> None:
+    def never(*_: object) -> int:
+        raise AssertionError("topics have no partitions here")
+
+    builder = StreamsBuilder(key=str, value=str)
+    builder.stream("in").to("out", partitioner=never)
+    topology = builder.build()
+    assert [node.partitioner for node in topology.plan.nodes if isinstance(node, Sink)] == [never]
+    with TopologyTestDriver(topology) as driver:
+        driver.input_topic("in").pipe_input("k", "v", 0)
+        assert driver.output_topic("out").read_value() == "v"

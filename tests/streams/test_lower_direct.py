@@ -11,10 +11,12 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from millstream.streams import StreamsBuilder, Topology, function, hopping, tumbling, value
 from millstream.streams.lower.direct import engine as direct
+from millstream.streams.lower.direct import records as direct_records
 from millstream.streams.lower.direct.eligible import runs_directly
 from millstream.streams.lower.direct.engine import DirectEngine
 from millstream.streams.lower.direct.partitions import DirectTasks
@@ -27,6 +29,9 @@ from tests.streams.memory_topics import Line, Stored, cut_at_random, driven
 from tests.streams.test_lower_tasks import random_records
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from millstream.spark.ranges import Range
     from millstream.streams.lower.tasks.partition import Out
 
 SMALL = 6
@@ -186,6 +191,42 @@ def test_the_state_moves_when_there_is_reason_to(monkeypatch: pytest.MonkeyPatch
     for size in (1, 1, SMALL + 1, 1, 1, 1, 1, SMALL + 1):
         topics.run([line] * size, fails=False)
     assert topics.who == ["driver", "driver", "spark", "spark", "spark", "driver", "driver", "spark"]
+
+
+def test_few_records_that_are_large_are_for_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The state goes back to it, and the next try is longer in coming each time."""
+    topics = Topics(counting())
+    monkeypatch.setattr(
+        direct, "read_records", lambda *_: None if len(topics.records[0][2]) > 2 else {0: topics.records}
+    )
+    monkeypatch.setattr(direct, "write_records", topics.write)
+    small: Line = ("left", b"a", b"a1", 5)
+    large: Line = ("left", b"a", b"a large one", 5)
+    for line in (small, large, *[small] * 6, *[large] * 2, small):
+        topics.run([line], fails=False)
+    assert topics.who == ["driver", *["spark"] * 6, "driver", *["spark"] * 3]
+    assert len(topics.committed["counts"]) == 11, "nothing is lost on the way"
+
+
+def test_reading_ends_when_it_has_become_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def read_range(part: Range, *_: object) -> Iterator[pa.RecordBatch]:
+        for offset in range(part.start, part.end):
+            asked.append(offset)
+            columns = [["in"], [part.partition], [offset], [b"k"], [b"v" * 1_000], [7_000], [None]]
+            arrays = zip(columns, direct_records._COLUMNS, strict=True)
+            yield pa.record_batch([pa.array(each, field.type) for each, field in arrays], direct_records._COLUMNS)
+
+    monkeypatch.setattr(direct_records, "read_range", read_range)
+    span = Span({("in", 0): 2}, {("in", 0): 5, ("in", 1): 5}, {"in": "id"})
+    connection = {"bootstrap.servers": "nowhere:1"}
+    found = direct_records.read_records(span, connection, 20_000)
+    assert found is not None
+    assert {index: [record[5] for record in each] for index, each in found.items()} == {0: [2, 3, 4], 1: [*range(5)]}
+    asked.clear()
+    assert direct_records.read_records(span, connection, 4_500) is None
+    assert asked == [2, 3, 4, 0, 1], "what comes behind is not asked for"
 
 
 def test_tables_that_are_read_from_topics_stay_with_spark() -> None:

@@ -8,9 +8,10 @@ one partition only, is asked for each of them.
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from tests.streams.memory_topics import Line, Stored, driven
+from tests.streams.memory_topics import Line, Stored, driven_everywhere
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,10 +41,15 @@ class Cuts:
         return [(partition, line) for partition, pieces in enumerate(self.pieces) for line in pieces[number]]
 
     def expected(self, topology: Topology, topic: str) -> list[Stored]:
-        """What the driver writes, of all partitions."""
-        found: list[Stored] = []
+        """What the driver writes to a topic, of all partitions."""
+        return self.expected_everywhere(topology)[topic]
+
+    def expected_everywhere(self, topology: Topology) -> defaultdict[str, list[Stored]]:
+        """The same of all topics."""
+        found: defaultdict[str, list[Stored]] = defaultdict(list)
         for pieces in self.pieces:
-            found += driven(topology, pieces, topic)
+            for topic, written in driven_everywhere(topology, pieces).items():
+                found[topic] += written
         return found
 
 

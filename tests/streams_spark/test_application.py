@@ -1,8 +1,8 @@
 """Whole applications: topics in, topics out, on Spark, and the same answer as the test driver.
 
 Each topic has six partitions, which is six ways to cut the records into micro-batches (cutting.py); test_native.py and
-tests/streams/test_lower_tasks.py try twenty. Applications are stopped and started again in the middle, once without
-Spark's checkpoints: everything is in topics.
+test_python_operators.py try twenty, operator by operator. Applications are stopped and started again in the middle,
+once without Spark's checkpoints: everything is in topics.
 """
 
 from __future__ import annotations
@@ -25,16 +25,12 @@ from millstream.streams import (
     Topology,
     col,
     hopping,
-    session,
-    sliding,
     tumbling,
-    until_window_closes,
     value,
 )
 from tests.streams.memory_topics import driven
-from tests.streams.reference_cases import WINDOW
-from tests.streams_spark.cutting import Cuts, as_stream, as_table
-from tests.streams_spark.test_native import Order, orders, texts
+from tests.streams_spark.cutting import Cuts, as_table
+from tests.streams_spark.test_native import Order, orders
 
 if TYPE_CHECKING:
     import random
@@ -147,41 +143,6 @@ def test_windows_survive_restarts_and_lost_checkpoints(
 
 def joined(one: str | None, other: str | None) -> str:
     return f"{one}|{other}"
-
-
-def test_python_functions_with_state_give_every_single_record(
-    spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path
-) -> None:
-    name = fresh_name
-    builder = StreamsBuilder(key=str, value=str)
-    # Of one topic: whichever micro-batch a record comes with, it comes in the same order.
-    stream = builder.stream(f"{name}-left")
-    left = stream.filter(lambda _key, each: each is None or each[0] in "ab")
-    right = stream.filter(lambda _key, each: each is not None and each[0] in "bc")
-    grouped = left.group_by_key()
-    sinks = {
-        "sessions": grouped.windowed_by(session(5, grace_ms=8)).count(store="sessions").to_stream(),
-        "sliding": grouped.windowed_by(sliding(10, grace_ms=12)).reduce(lambda one, other: one + other).to_stream(),
-        "final": grouped.windowed_by(tumbling(10, grace_ms=6)).count().suppress(until_window_closes()).to_stream(),
-        "outer": left.outer_join(right, joined, WINDOW, result=str),
-        "reduced": right.group_by_key().reduce(max).to_stream(),
-        "mapped": right.filter(lambda _key, each: each is not None).map_values(lambda each: each * 2, value=str),
-    }
-    for sink, stream in sinks.items():
-        stream.to(f"{name}-{sink}")
-    topology = builder.build()
-    cuts = Cuts("python", with_prefix(name, texts), 3, ways=WAYS)
-    cluster.make(f"{name}-left", *(f"{name}-{sink}" for sink in sinks))
-    app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
-    with app.start(spark):
-        for number in range(cuts.batches):
-            if number == 2:
-                app.restart()
-            cluster.feed(cuts.batch(number))
-            app.process_all_available()
-    for sink in sinks:
-        topic = f"{name}-{sink}"
-        assert as_stream(cluster.read(topic)) == as_stream(cuts.expected(topology, topic)), sink
 
 
 def changes(dice: random.Random, prefix: bytes) -> list[Line]:

@@ -1,25 +1,43 @@
 """What Spark forces to be otherwise than in the test driver: the list in docs/streams.md, point by point.
 
 That nothing else differs is what the other tests here say. A partitioner that is refused is in test_application.py;
-functions that are called again, and internal topics that are not trimmed, are in test_restarts.py.
+functions that are called again, and internal topics that are not trimmed, are in test_restarts.py. What both engines
+share needs no Spark here: it is said of the Python engine on topics in memory.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
-from millstream.streams import PunctuationType, Record, StreamsBuilder, TopologyTestDriver, col, left, right, struct
+from millstream.streams import (
+    PunctuationType,
+    Record,
+    SerdeError,
+    StreamsBuilder,
+    TopologyTestDriver,
+    col,
+    left,
+    right,
+    struct,
+)
+from millstream.streams.lower.native.json_source import JsonFields
+from millstream.streams.lower.native.pruning import json_fields
 from millstream.streams.lower.subtopologies import subtopologies
 from millstream.streams.lower.tasks.partition import PartitionTask
-from tests.streams.memory_topics import driven
+from millstream.streams.lower.tasks.wires import unpack
+from tests.streams.memory_topics import MemoryTopics, driven
 from tests.streams_spark.test_native import Batches, Order
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pyspark.sql import DataFrame, SparkSession
 
     from millstream.streams import Topology
@@ -121,6 +139,38 @@ def test_a_field_that_is_missing_is_null_in_json(spark: SparkSession) -> None:
     assert [int.from_bytes(value or b"") for _, value, _ in in_spark] == [1]
 
 
+def test_other_fields_are_not_looked_at() -> None:
+    builder = StreamsBuilder(key=str, value=Price)
+    builder.stream("left").group_by_key().sum(col("cents")).to_stream().to("sums")
+    topology = builder.build()
+    (part,) = subtopologies(topology.plan)
+    odd = b'{"cents": 1, "item": [5]}'
+    fields = JsonFields(json_fields(topology.plan, part))
+    taken = fields.taken_apart(pa.record_batch({"value": pa.array([odd], pa.binary())}))
+    assert taken.column("value").to_pylist() == [{"cents": 1}]
+    with pytest.raises(SerdeError, match="Expected `str`"):
+        driven(topology, [[("left", b"k", odd, 0)]], "sums")
+
+
+def test_json_without_a_schema_keeps_its_bytes(spark: SparkSession) -> None:
+    written = b'{"cents" : 1,  "item" : "x"}'
+    for kind, kept in ((dict, True), (Order, False)):
+        builder = StreamsBuilder(key=str, value=kind)
+        builder.stream("in").to("out")
+        driver, on_spark = both(spark, builder.build(), [[("in", b"k", written, 0)]], "out")
+        assert driver[0][1] in (b'{"cents":1,"item":"x"}', b'{"item":"x","cents":1}'), "written anew"
+        assert on_spark == ([(b"k", written, 0)] if kept else driver)
+
+
+def test_doubles_in_json_are_the_same_numbers_in_another_form(spark: SparkSession) -> None:
+    builder = StreamsBuilder(key=str, value=Order)
+    builder.stream("in").select(large=col("cents") * 1e6, small=col("cents") / 1e5).to("out")
+    ((_, in_driver, _),), ((_, on_spark, _),) = both(spark, builder.build(), [[("in", b"k", order(10), 0)]], "out")
+    assert in_driver == b'{"large":10000000.0,"small":0.0001}'
+    assert on_spark == b'{"large":1.0E7,"small":1.0E-4}'
+    assert json.loads(in_driver) == json.loads(on_spark)
+
+
 def test_sums_of_doubles_agree_but_for_their_last_digits(spark: SparkSession) -> None:
     builder = StreamsBuilder(key=str, value=Order)
     builder.stream("in").group_by_key().sum(col("cents") / 7).to_stream().to("out")
@@ -149,6 +199,91 @@ def test_a_join_with_a_table_goes_by_time_within_a_micro_batch(spark: SparkSessi
     driver, on_spark = both(spark, builder.build(), [lines], "out")
     assert [time_ms for _, _, time_ms in driver] == [10, 5]
     assert [time_ms for _, _, time_ms in on_spark] == [10]
+    _, at_once = both(spark, builder.build(), [[("left", b"a", order(1), 7), ("right", b"a", order(3), 7)]], "out")
+    assert len(at_once) == 1, "the table's is first"
+
+
+def together(one: str, other: str | None) -> str:
+    return f"{one}|{other}"
+
+
+def in_memory(
+    build: Callable[[StreamsBuilder], object], *cuts: list[Line], last_first: bool = False
+) -> tuple[list[Stored], dict[str, list[Stored]]]:
+    """What the driver writes to the topic `out`, and all topics of the Python engine."""
+    builder = StreamsBuilder(key=str, value=str)
+    build(builder)
+    topology = builder.build()
+    topics = MemoryTopics(topology, random.Random(0), loses_tasks=False)
+    for cut in cuts:
+        topics.feed(cut)
+        topics.work_off(last_first=last_first)
+    return driven(topology, [*cuts], "out"), topics.topics
+
+
+def test_between_topics_the_order_is_that_of_micro_batches() -> None:
+    click, user = ("clicks", b"k", b"click", 10), ("users", b"k", b"ada", 5)
+
+    def build(builder: StreamsBuilder) -> None:
+        builder.stream("clicks").left_join(builder.table("users"), together, value=str).to("out")
+
+    _, at_once = in_memory(build, [click, user])
+    _, one_by_one = in_memory(build, [click], [user])
+    assert at_once["out"] == [(b"k", b"click|ada", 10)]
+    assert one_by_one["out"] == [(b"k", b"click|None", 10)]
+
+
+def test_between_sub_topologies_it_is_up_to_timing() -> None:
+    """The driver brings a record to its end before it takes the next; here it meets what came to a table meanwhile."""
+    click, user = ("clicks", b"k", b"ada", 10), ("users", b"ada", b"Ada", 20)
+
+    def build(builder: StreamsBuilder) -> None:
+        moved = builder.stream("clicks").select_key(lambda _key, each: each, key=str)
+        moved.left_join(builder.table("users"), together, value=str).to("out")
+
+    driver, here = in_memory(build, [click, user])
+    assert driver == here["out"] == [(b"ada", b"ada|None", 10)]
+    driver, here = in_memory(build, [click, user], last_first=True)
+    assert driver == [(b"ada", b"ada|None", 10)]
+    assert here["out"] == [(b"ada", b"ada|Ada", 10)]
+
+
+def test_results_of_a_foreign_key_join_that_are_overtaken_are_left_out() -> None:
+    def build(builder: StreamsBuilder) -> None:
+        left, right = builder.table("left"), builder.table("right")
+        left.left_join(right, together, on=lambda each: each[:1]).to_stream().to("out")
+
+    driver, here = in_memory(build, [("right", b"x", b"r", 1)], [("left", b"a", b"x1", 2), ("left", b"a", b"x2", 3)])
+    assert driver == [(b"a", b"x1|r", 2), (b"a", b"x2|r", 3)]
+    assert here["out"] == driver[-1:]
+    # Deleted and back, and nothing to join it with: the last word is the driver's.
+    driver, here = in_memory(build, [("left", b"a", b"x1", 2)], [("left", b"a", None, 3), ("left", b"a", b"x1", 4)])
+    assert [value for _, value, _ in driver] == [b"x1|None", None, b"x1|None"]
+    assert here["out"][-1] == driver[-1]
+
+
+def test_foreign_keys_and_grouped_tables_have_internal_topics_in_our_own_form() -> None:
+    """MessagePack, where Kafka Streams has forms of its own, which go with its version."""
+
+    def build(builder: StreamsBuilder) -> None:
+        left = builder.table("left")
+        left.join(builder.table("right"), together, on=lambda each: each[:1], name="fk").to_stream().to("out")
+        left.group_by(lambda key, each: (each[:1], key)).count(store="groups").to_stream().to("counts")
+
+    _, here = in_memory(build, [("right", b"x", b"r", 1), ("left", b"a", b"x1", 2)], [("left", b"a", None, 3)])
+    sent = {
+        name: [unpack(held or b"") for _, held, _ in here[name]]
+        for name in here
+        if "app-" in name and "log" not in name
+    }
+    assert sorted(sent) == [
+        "app-fk-subscription-registration-topic",
+        "app-fk-subscription-response-topic",
+        "app-groups-repartition",
+    ]
+    assert [each[0] for each in sent["app-fk-subscription-registration-topic"]] == [b"x1", None]
+    assert sent["app-fk-subscription-response-topic"][0][:2] == [b"x1", b"r"]
+    assert sent["app-groups-repartition"] == [[b"a", None], [None, b"a"]]
 
 
 class Clock:
@@ -187,8 +322,14 @@ def test_wall_clock_time_passes_with_records_only() -> None:
         "no headers",
         "nothing but nulls",
         "only the fields that are asked for",
+        "keeps its bytes",
+        "`1.0E7`",
         "last digits",
         "that of time",
+        "the order is that in which micro-batches come",
+        "up to timing",
+        "out of date before they could be sent",
+        "in a form of their own",
         "not without",
         "calls them again",
         "partitioner is refused",

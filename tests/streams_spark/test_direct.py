@@ -8,22 +8,18 @@ import shutil
 import struct
 from typing import TYPE_CHECKING, Any
 
-import pytest
-from pyspark.errors import PySparkException
-
-from millstream.spark import exactly_once_sink
 from millstream.streams import Application, StreamsBuilder, Topology, hopping, tumbling, value
 from millstream.streams.lower.direct import engine as direct
-from tests.spark.test_exactly_once import failing_after
 from tests.streams_spark.cutting import Cuts, as_stream, as_table
+from tests.streams_spark.failing import STEPS, fail_at_each_step
 from tests.streams_spark.test_application import WAYS, Cluster, cluster, settings, with_prefix
-from tests.streams_spark.test_faults import STEPS
 from tests.streams_spark.test_native import texts
 
 if TYPE_CHECKING:
     import random
     from pathlib import Path
 
+    import pytest
     from pyspark.sql import SparkSession
 
     from tests.streams.memory_topics import Line
@@ -106,18 +102,7 @@ def test_every_step_may_fail_where_the_driver_does_the_work(
     cuts = Cuts("direct faults", with_prefix(name, numbers), len(STEPS) + 1, ways=WAYS)
     cluster.make(f"{name}-left", *outputs(name))
     app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
-    app.start(spark)
-    cluster.feed(cuts.batch(0))
-    app.process_all_available()
-    for number, step in enumerate(STEPS, 1):
-        app.stop()
-        cluster.feed(cuts.batch(number))
-        with monkeypatch.context() as patched:
-            patched.setattr(exactly_once_sink, step, failing_after(getattr(exactly_once_sink, step), 1))
-            with pytest.raises(PySparkException, match="the driver dies"):
-                app.run(spark)
-        app.start(spark)
-        app.process_all_available()
+    fail_at_each_step(app, spark, cluster, cuts)
     app.stop()
     # All of it is the driver's work, so every single record is the same.
     for topic in outputs(name):

@@ -128,7 +128,7 @@ class Running:
         for _ in range(_STARTS):
             query = self._start_query(rows, part, engine)
             deadline = time.monotonic() + _START_S
-            while query.isActive and "nitializing" in query.status["message"] and time.monotonic() < deadline:
+            while query.isActive and _is_undecided(query) and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
             failure = None if query.isActive else query.exception()
             if failure is None or not any(sign in str(failure) for sign in _NOT_STARTED):
@@ -229,6 +229,12 @@ class Running:
             while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
             query.stop()
+
+
+def _is_undecided(query: StreamingQuery) -> bool:
+    """It starts; or it has failed, and counts as active until Spark has stopped its source."""
+    message: str = query.status["message"]
+    return message.startswith(("Initializing", "Terminated"))
 
 
 def _has_batches(spark: SparkSession, checkpoint: str) -> bool:

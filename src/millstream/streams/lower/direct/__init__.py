@@ -7,7 +7,7 @@ runs in workers (tasks/), and writes into the same transaction. What is committe
 
 Only sub-topologies of columns are run in this way: functions of the user's stay in Spark's workers. Their state is
 either with Spark or here, whole, and goes from one to the other when micro-batches become small or large; a state that
-is large stays with Spark.
+is large stays with Spark. So do records that are large: a small micro-batch has few of them, and few bytes.
 
 eligible.py which sub-topologies; records.py what is read and written; partitions.py the tasks and their state;
 engine.py who works a micro-batch off.

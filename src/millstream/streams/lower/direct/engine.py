@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 # A micro-batch of so many records takes the interpreter less time than Spark takes to plan one.
 RECORDS_MAX: Final = 5_000
+# Nor may they be larger together, since they and what comes of them are in the driver's memory as Python objects.
+BYTES_MAX: Final = 8 << 20
 # So many rows of state are taken from Spark, and with twice as many they go back.
 ROWS_MAX: Final = 50_000
 # So many small micro-batches in a row make it worth moving the state.
@@ -68,17 +70,22 @@ class DirectEngine:
         if self._tasks is not None and len(self._tasks) > 2 * ROWS_MAX:
             self._give_back(spark, batch_id)
             self._wait_longer()
+        if self._tasks is None and not self._native.is_fresh and self._small_in_a_row < self._patience:
+            return None
+        records = read_records(span, self._connection, BYTES_MAX)
+        if records is None:
+            self._give_back(spark, batch_id)
+            self._wait_longer()
+            return None
         if self._tasks is None and not self._take_over(spark, client, batch_id, span):
             return None
         assert self._tasks is not None
         self._tried = batch_id
-        out = self._tasks.run(read_records(span, self._connection), int(time.time() * 1000))
+        out = self._tasks.run(records, int(time.time() * 1000))
         return write_records(out, client, transaction, self._codec)
 
     def _take_over(self, spark: SparkSession, client: SyncClient, batch_id: int, span: Span) -> bool:
-        """Have the state here, unless it is too large or there has not been enough reason yet."""
-        if not self._native.is_fresh and self._small_in_a_row < self._patience:
-            return False
+        """Have the state here, unless it is too large."""
         self._native.begin(spark, client, batch_id, span)
         state = self._native.give(ROWS_MAX)
         if state is None:
@@ -89,7 +96,7 @@ class DirectEngine:
         return True
 
     def _wait_longer(self) -> None:
-        """A state that was too large is not asked for again and again."""
+        """A state that was too large is not asked for again and again, and large records are not read twice each."""
         self._small_in_a_row = 0
         self._patience = min(2 * self._patience, _PATIENCE_MAX)
 

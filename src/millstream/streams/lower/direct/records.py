@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
@@ -30,8 +31,12 @@ _COLUMNS: Final = schema_of(["topic", "partition", "offset", "key", "value", "ti
 _NAMES: Final = Names("key", "value", "headers", "timestamp")
 
 
-def read_records(span: Span, connection: Mapping[str, str]) -> dict[int, list[Any]]:
-    """A micro-batch's records by partition, as a task takes them: each topic's in order."""
+def read_records(span: Span, connection: Mapping[str, str], bytes_max: int) -> dict[int, list[Any]] | None:
+    """A micro-batch's records by partition, as a task takes them: each topic's in order. None if they are more bytes.
+
+    Offsets say how many records there are at most, but not how large they are: that shows while they are read, so there
+    may be one answer of a broker more in memory than this.
+    """
     options = parse_read(
         {
             **{f"kafka.{name}": value for name, value in connection.items()},
@@ -41,11 +46,17 @@ def read_records(span: Span, connection: Mapping[str, str]) -> dict[int, list[An
         streaming=True,
     )
     found: dict[int, list[Any]] = {}
+    read_bytes = 0
     for (topic, index), end in sorted(span.ends.items()):
         start = span.starts.get((topic, index), 0)
         if start < end:
-            for batch in read_range(Range(topic, span.ids[topic], index, start, end), _COLUMNS, options):
-                collect_records(_in_milliseconds(batch), found)
+            batches: Any = read_range(Range(topic, span.ids[topic], index, start, end), _COLUMNS, options)
+            with closing(batches):
+                for batch in batches:
+                    read_bytes += batch.nbytes
+                    if read_bytes > bytes_max:
+                        return None
+                    collect_records(_in_milliseconds(batch), found)
     return found
 
 

@@ -1,0 +1,92 @@
+"""An application looks at its topics before it runs: those that are joined must have as many partitions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.client.admin import raise_first
+from millstream.client.admin.topics import NewTopic, create_topics, list_topics
+from millstream.client.sync import SyncClient
+from millstream.streams import NotCopartitioned, StreamsBuilder, within
+from millstream.streams.lower.subtopologies import subtopologies
+from millstream.streams.lower.topics import check_copartitioned, partition_counts, prepare_topics
+from millstream.streams.settings import settings_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.support.millstream_process import MillstreamProcess
+
+
+def joined(one: Any, other: Any) -> str:
+    return f"{one}|{other}"
+
+
+def rekeyed(_key: Any, each: str) -> str:
+    return each
+
+
+def checked(build: Callable[[StreamsBuilder], Any], **known: int) -> dict[str, int]:
+    """How many partitions all topics get, where these are there."""
+    builder = StreamsBuilder(key=str, value=str)
+    build(builder)
+    plan = builder.build().plan
+    parts = subtopologies(plan)
+    counts = partition_counts(plan, parts, known)
+    check_copartitioned(parts, counts, plan)
+    return counts
+
+
+JOINS: dict[str, Callable[[StreamsBuilder], Any]] = {
+    "streams": lambda b: b.stream("a").join(b.stream("b"), joined, within(5), result=str).to("out"),
+    "a stream and a table": lambda b: b.stream("a").left_join(b.table("b"), joined, value=str).to("out"),
+    "tables": lambda b: b.table("a").outer_join(b.table("b"), joined).to_stream().to("out"),
+}
+
+
+@pytest.mark.parametrize("kind", JOINS)
+def test_joined_topics_must_have_as_many_partitions(kind: str) -> None:
+    assert checked(JOINS[kind], a=3, b=3) == {"a": 3, "b": 3}
+    with pytest.raises(NotCopartitioned, match=r"'a' has 2, 'b' has 3: put \.repartition\(\) before the join"):
+        checked(JOINS[kind], a=2, b=3)
+
+
+def test_what_is_repartitioned_for_the_join_takes_the_other_sides_number() -> None:
+    def build(builder: StreamsBuilder) -> None:
+        moved = builder.stream("a").select_key(rekeyed, key=str)
+        moved.join(builder.table("b"), joined, value=str).to("out")
+
+    counts = checked(build, a=2, b=5)
+    assert sorted(counts.values()) == [2, 5, 5]
+
+
+def test_what_needs_no_equal_numbers_may_have_others() -> None:
+    def merged(builder: StreamsBuilder) -> None:
+        builder.stream("a").merge(builder.stream("b")).to("out")
+
+    def everywhere(builder: StreamsBuilder) -> None:
+        everybody = builder.global_table("b")
+        builder.stream("a").join(everybody, joined, on=rekeyed, value=str).to("out")
+
+    def by_foreign_key(builder: StreamsBuilder) -> None:
+        builder.table("a").join(builder.table("b"), joined, on=lambda each: each[:1]).to_stream().to("out")
+
+    for build in (merged, everywhere, by_foreign_key):
+        assert {"a": 2, "b": 3}.items() <= checked(build, a=2, b=3).items()
+
+
+def test_an_application_is_refused_before_it_has_made_a_topic(millstream: MillstreamProcess, fresh_name: str) -> None:
+    """Nobody said the numbers when the topology was built: they are the cluster's."""
+    name = fresh_name
+    builder = StreamsBuilder(key=str, value=str)
+    builder.stream(f"{name}-a").join(builder.table(f"{name}-b"), joined, value=str).to(f"{name}-out")
+    plan = builder.build().plan
+    settings = settings_of(f"{name}-app", millstream.bootstrap_servers, {})
+    with SyncClient({"bootstrap.servers": millstream.bootstrap_servers}) as client:
+        new = [NewTopic(f"{name}-{each}", count, 1) for each, count in (("a", 2), ("b", 3), ("out", 1))]
+        raise_first(client.run(create_topics, new))
+        with pytest.raises(NotCopartitioned, match=f"'{name}-a' has 2, '{name}-b' has 3"):
+            client.run(prepare_topics, plan, settings)
+        assert not [topic.name for topic in client.run(list_topics) if topic.name.startswith(f"{name}-app-")]
