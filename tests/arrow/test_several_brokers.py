@@ -1,4 +1,8 @@
-"""A topic that is spread over several brokers: each of them gets one request for all that it leads, not one each."""
+"""A topic that is spread over several brokers: each of them gets one request for all that it leads, not one each.
+
+The brokers are Millstream's, embedded: what is looked at are the requests that leave the client, which are the same
+for any broker. Several brokers of Apache Kafka are in test_moving.py.
+"""
 
 from __future__ import annotations
 

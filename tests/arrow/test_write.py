@@ -12,10 +12,23 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as Assigned
 
 from millstream import arrow
+from millstream.arrow.encoding import Names
+from millstream.arrow.writer import Writer
+from millstream.client.admin import raise_first
+from millstream.client.admin.topics import create_partitions
 from millstream.client.errors import Refusal
+from millstream.client.produce import ALL_IN_SYNC
+from millstream.client.sync import SyncClient
+from millstream.records.codecs import Codec
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from millstream.client.client import Client
+    from millstream.client.metadata import Topic
+
+VALUES_ONLY = Names(key=None, value="value", headers=None, timestamp=None)
 
 
 def rows(table: pa.Table, *columns: str) -> list[tuple[Any, ...]]:
@@ -119,6 +132,30 @@ def test_a_partition_that_does_not_exist_is_refused(bootstrap: str, make_topic: 
         arrow.write(bootstrap, topic, table, partition_by="place")
     with pytest.raises(ValueError, match="2 partitions for 1 rows"):
         arrow.write(bootstrap, topic, table, partition_by=lambda *_: pa.array([0, 0]))
+
+
+def test_a_partition_that_came_later_is_learnt_of_when_a_row_is_for_it(bootstrap: str, topic: str) -> None:
+    """As where a driver has looked the topic up anew, and a worker's client has known it for long."""
+    row = pa.record_batch({"value": [b"x"], "place": pa.array([0], pa.int32())})
+    later = row.set_column(1, "place", pa.array([1], pa.int32()))
+    with SyncClient({"bootstrap.servers": bootstrap}) as client, SyncClient({"bootstrap.servers": bootstrap}) as admin:
+
+        def partitions() -> int:
+            admin.client.metadata.forget(topic)
+            return len(admin.run(topic_named, topic).partitions)
+
+        writer = Writer(client, codec=Codec.NONE, acks=ALL_IN_SYNC, partition_by="place")
+        writer.write(topic, row, VALUES_ONLY)
+        raise_first(admin.run(create_partitions, {topic: 2}))
+        wait_until(lambda: partitions() == 2, "the new partition")
+        writer.write(topic, later, VALUES_ONLY)
+        assert {place: each.records for place, each in writer.finish().items()} == {(topic, 0): 1, (topic, 1): 1}
+        with pytest.raises(ValueError, match="row 0 is for partition 2, but there are 2"):
+            writer.write(topic, row.set_column(1, "place", pa.array([2], pa.int32())), VALUES_ONLY)
+
+
+async def topic_named(client: Client, name: str) -> Topic:
+    return await client.metadata.topic(name)
 
 
 def test_every_shape_of_data_is_taken(bootstrap: str, topic: str) -> None:

@@ -1,4 +1,7 @@
-"""`examples/demo.py --keep` goes on beyond its time, until Ctrl-C, and then leaves nothing behind."""
+"""`examples/demo.py --keep` goes on beyond its time, until Ctrl-C, and then leaves nothing behind.
+
+The demo is Millstream's own: it starts the platform embedded.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every example runs, on one Spark session and one broker, and comes to the right result."""
+"""Every example runs, on one Spark session and a broker of its own, and comes to the right result.
+
+The broker is Millstream embedded, as when an example is run as a program; one of them runs on Apache Kafka as well.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["spark"]
 
 EXAMPLES = PROJECT_ROOT / "examples"
+APACHE_KAFKA = "apache-kafka"
 with_spark = [
     pytest.mark.java,
     pytest.mark.slow,
@@ -41,8 +45,12 @@ def example(name: str) -> Any:
 
 
 @pytest.fixture
-def servers() -> Iterator[str]:
+def servers(request: pytest.FixtureRequest) -> Iterator[str]:
     """A broker for each example: they choose their topics' names freely."""
+    if getattr(request, "param", "") == APACHE_KAFKA:
+        # Shared, so that only one example may run there.
+        yield request.getfixturevalue("apache_kafka").bootstrap_servers
+        return
     with Broker() as broker:
         yield broker.bootstrap_servers
 
@@ -73,6 +81,7 @@ class TestWithSpark:
             "the value is not JSON",
         ]
 
+    @pytest.mark.parametrize("servers", ["millstream", APACHE_KAFKA], indirect=True)
     def test_exactly_once_copy(self, spark: SparkSession, servers: str) -> None:
         same, _group, offsets = example("exactly_once_copy").run(spark, servers)
         assert same

@@ -1,4 +1,4 @@
-"""The cells of docs/notebooks.md run, one after the other."""
+"""The cells of docs/notebooks.md run, one after the other, on the embedded Millstream that the first of them starts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""The examples of `examples/streams_*.py` on Spark, with a broker of their own each: they say what they say in the test
-driver. A table says the last value of each key and micro-batch there, so steps on the way to it may be missing."""
+"""The examples of `examples/streams_*.py` on Spark: they say what they say in the test driver.
+
+A table says the last value of each key and micro-batch there, so steps on the way to it may be missing. Each example
+starts an embedded Millstream of its own.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ reached the cluster.
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ import pytest
 from millstream import arrow
 from millstream.arrow.schema import schema_of
 from millstream.client.errors import NeverReached
+from millstream.client.sync import SyncClient
 from millstream.spark.clients import client_for, let_go
 from millstream.spark.exactly_once_routing import choose_by_topic, partitions_of
 from millstream.spark.exactly_once_sink import is_passing
@@ -22,38 +23,53 @@ from millstream.spark.options import Selection, parse_read
 from millstream.spark.planning import find_present
 from millstream.spark.ranges import Range
 from millstream.spark.reading import read_range
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.millstream_process import MillstreamProcess
 from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from tests.support.millstream_process import MillstreamProcess
+    from collections.abc import Iterator
+    from pathlib import Path
 
 VALUES = [b"one", b"two"]
+SCHEMA = schema_of(["value"])
+PATIENCE_S = 120
 
 
-def test_tasks_wait_for_a_broker_that_is_away(fresh_millstream: Callable[..., MillstreamProcess]) -> None:
-    broker = fresh_millstream()
-    broker.start()
-    arrow.write(broker.bootstrap_servers, "topic", pa.table({"value": pa.array(VALUES, pa.binary())}))
-    connection = {"bootstrap.servers": broker.bootstrap_servers}
-    ids = client_for(connection).run(find_present, Selection(names=("topic",))).ids
-    options = parse_read({"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "topic"}, streaming=False)
-    let_go(connection)
-    broker.kill()
-    returning = threading.Timer(0.5, broker.start)
-    returning.start()
-    found = read_range(Range("topic", ids["topic"], 0, 0, 2), schema_of(["value"]), options)
-    assert [value for batch in found for value in batch.column("value").to_pylist()] == VALUES
-    returning.join()
-    let_go(connection)
-    broker.kill()
-    returning = threading.Timer(0.5, broker.start)
-    returning.start()
-    chosen = choose_by_topic(pa.array(["topic"]), pa.array([b"key"]), connection, 0)
-    assert chosen.to_pylist() == [0]
-    returning.join()
-    let_go(connection)
+@pytest.fixture(params=["millstream", pytest.param("apache-kafka", marks=[pytest.mark.java, pytest.mark.slow])])
+def returning(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ApacheKafka | MillstreamProcess]:
+    made: ApacheKafka | MillstreamProcess
+    if request.param == "millstream":
+        made = MillstreamProcess(tmp_path)
+    else:
+        made = ApacheKafka(tmp_path)
+        made.format()
+    with made:
+        made.start()
+        yield made
+
+
+def test_tasks_wait_for_a_broker_that_is_away(returning: ApacheKafka | MillstreamProcess) -> None:
+    servers = returning.bootstrap_servers
+    arrow.write(servers, "topic", pa.table({"value": pa.array(VALUES, pa.binary())}))
+    with SyncClient({"bootstrap.servers": servers}) as client:
+        ids = client.run(find_present, Selection(names=("topic",))).ids
+    # Each with a client of its own, which has never reached anybody.
+    reading, choosing = ({"bootstrap.servers": servers, "client.id": name} for name in ("reading", "choosing"))
+    options = parse_read(
+        {**{f"kafka.{name}": value for name, value in reading.items()}, "subscribe": "topic"}, streaming=False
+    )
+    returning.kill()
+    with ThreadPoolExecutor() as tasks:
+        chosen = tasks.submit(choose_by_topic, pa.array(["topic"]), pa.array([b"key"]), choosing, 0)
+        found = tasks.submit(lambda: list(read_range(Range("topic", ids["topic"], 0, 0, 2), SCHEMA, options)))
+        # Whoever does not wait fails now.
+        assert not wait([chosen, found], timeout=0.5).done
+        returning.start()
+        assert chosen.result(PATIENCE_S).to_pylist() == [0]
+        assert [value for batch in found.result(PATIENCE_S) for value in batch.column("value").to_pylist()] == VALUES
+    for connection in (options.connection, choosing):
+        let_go(connection)
 
 
 def test_a_wrong_address_is_said_at_once() -> None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pytest
 from pyspark.sql import functions as f
 
 from millstream import arrow
-from millstream.client.admin import raise_first
-from millstream.client.admin.topics import NewTopic, create_topics
-from millstream.client.sync import SyncClient
 from millstream.spark.empty_batches import SETTING, needed_ones_only
 from millstream.spark.exactly_once import start
 
@@ -21,8 +17,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from pyspark.sql import DataFrame, SparkSession
-
-    from tests.arrow.conftest import Embedded
 
 MINUTE_MS = 60_000
 # More than the watermark lags behind: so each record ends the minute before its own.
@@ -39,32 +33,21 @@ def feed(servers: str, topic: str, *, minute: int) -> None:
     arrow.write(servers, topic, pa.table({"value": [b"x"], "timestamp": times}))
 
 
-@pytest.fixture
-def load(spark: SparkSession, embedded: Embedded) -> Callable[[str], DataFrame]:
-    """A topic as a stream; one broker will do, since it is Spark that is looked at."""
-
-    def loaded(topic: str) -> DataFrame:
-        reader = spark.readStream.format("millstream").option("kafka.bootstrap.servers", embedded.bootstrap_servers)
-        return reader.option("subscribe", topic).option("startingOffsets", "earliest").load()
-
-    return loaded
-
-
 def test_counts_in_windows_need_a_batch_without_records_in_append_mode_only(
-    spark: SparkSession, embedded: Embedded, fresh_name: str, load: Callable[[str], DataFrame], tmp_path: Path
+    spark: SparkSession,
+    bootstrap: str,
+    make_topic: Callable[..., str],
+    load_stream: Callable[..., DataFrame],
+    tmp_path: Path,
 ) -> None:
-    servers = embedded.bootstrap_servers
     modes: tuple[Any, ...] = ("update", "append")
-    targets = {mode: f"{fresh_name}-{mode}" for mode in modes}
-    with SyncClient({"bootstrap.servers": servers}) as client:
-        topics = [NewTopic(name, 1, 1, configs={"retention.ms": "-1"}) for name in (fresh_name, *targets.values())]
-        raise_first(client.run(create_topics, topics))
+    source, targets = make_topic(), {mode: make_topic(1, f"-{mode}") for mode in modes}
     # The first one before the queries start: a query's first batch is there even if it is empty.
-    feed(servers, fresh_name, minute=1)
+    feed(bootstrap, source, minute=1)
     queries = {
         mode: start(
-            counts(load(fresh_name)),
-            servers=servers,
+            counts(load_stream(subscribe=source)),
+            servers=bootstrap,
             topic=target,
             checkpoint=tmp_path / mode,
             output_mode=mode,
@@ -74,7 +57,7 @@ def test_counts_in_windows_need_a_batch_without_records_in_append_mode_only(
     for minute in (2, 3):
         for query in queries.values():
             query.processAllAvailable()
-        feed(servers, fresh_name, minute=minute)
+        feed(bootstrap, source, minute=minute)
     without = {}
     for mode, query in queries.items():
         query.processAllAvailable()
@@ -84,16 +67,19 @@ def test_counts_in_windows_need_a_batch_without_records_in_append_mode_only(
     assert without["update"] == []
     assert without["append"], "Spark has learnt to do without; then there is nothing to switch off any more"
     # One record each in three minutes, of which append mode knows that two are over.
-    assert arrow.read(servers, targets["update"])["value"].to_pylist() == [b"1"] * 3
-    assert arrow.read(servers, targets["append"])["value"].to_pylist() == [b"1"] * 2
+    assert arrow.read(bootstrap, targets["update"])["value"].to_pylist() == [b"1"] * 3
+    assert arrow.read(bootstrap, targets["append"])["value"].to_pylist() == [b"1"] * 2
     assert spark.conf.get(SETTING) == "true", "others of the session are as they were"
 
 
-def test_operators_with_timers_keep_them(spark: SparkSession, load: Callable[[str], DataFrame]) -> None:
+def test_operators_with_timers_keep_them(spark: SparkSession) -> None:
+    """Nothing runs here, so there is no broker either: it is Spark's plan that is looked at."""
+
     def nothing(_key: Any, _rows: Iterator[pd.DataFrame], _state: Any) -> Iterator[pd.DataFrame]:
         return iter(())
 
-    rows = load("no-matter")
+    reader = spark.readStream.format("millstream").option("kafka.bootstrap.servers", "127.0.0.1:9")
+    rows = reader.option("subscribe", "no-matter").load()
     timed = rows.groupBy("key").applyInPandasWithState(
         nothing, "value binary", "number bigint", "update", "ProcessingTimeTimeout"
     )

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark import SparkStageInfo
 from pyspark.errors import PySparkException
-from pyspark.sql import Row
 from pyspark.sql import functions as f
 
 from millstream import arrow
@@ -19,9 +17,7 @@ from millstream.client.sync import SyncClient
 from millstream.spark import exactly_once_sink
 from millstream.spark.exactly_once import start
 from millstream.spark.exactly_once_checkpoint import offsets_in
-from millstream.spark.exactly_once_routing import refuse_retried_stages
 from millstream.spark.exactly_once_sink import Note
-from millstream.spark.exactly_once_task import TaskRefused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,7 +77,7 @@ def test_offsets_are_committed_to_a_group_with_the_batch(
     source, target = make_topic(2), make_topic(1, "-copy")
     fill(bootstrap, source, 100)
     rows = load_stream(subscribe=source).select("value")
-    for guarantee in ("exactly_once", "at_least_once"):
+    for guarantee, known in (("exactly_once", f"{source}-lag"), ("at_least_once", None)):
         query = start(
             rows,
             servers={"kafka.bootstrap.servers": bootstrap},
@@ -89,10 +85,14 @@ def test_offsets_are_committed_to_a_group_with_the_batch(
             checkpoint=tmp_path / guarantee,
             guarantee=guarantee,  # type: ignore[arg-type]
             trigger="available_now",
+            group=known,
         )
         query.awaitTermination()
         with SyncClient({"bootstrap.servers": bootstrap}) as client:
-            stored = client.run(committed_offsets, str(query.id))
+            # By name: the answer then waits for a commit that is under way, even if it is the first.
+            places = [(source, 0), (source, 1)]
+            stored = client.run(committed_offsets, str(query.id), places)
+            assert known is None or client.run(committed_offsets, known, places) == stored
         ends = offsets_in(query.lastProgress["sources"][0]["endOffset"])  # type: ignore[index]
         assert {place: each.offset for place, each in stored.items()} == ends
         assert sum(ends.values()) == 100
@@ -258,21 +258,3 @@ def test_what_cannot_be_written_is_said_before_the_query_starts(
         start(rows, topic="t", key="missing", **common)
     with pytest.raises(ValueError, match="neither a key nor a value"):
         start(rows.select("offset"), topic="t", **common)
-
-
-def test_a_stage_that_spark_ran_again_is_refused() -> None:
-    """It takes the loss of an executor to see one; here Spark's book of stages is made up."""
-
-    class Made:
-        master = "spark://host:7077"
-        _jsc = sc = listenerBus = waitUntilEmpty = statusTracker = lambda self: self  # noqa: N815
-
-        def getStageInfo(self, stage: int) -> Any:  # noqa: N802
-            return SparkStageInfo(stage, 1 if stage == 7 else 0, "", 1, 0, 1, 0)
-
-    made: Any = Made()
-    made._jsc = made
-    refuse_retried_stages(made, [Row(stage=3), Row(stage=4)])
-    with pytest.raises(TaskRefused, match="stage 7 was run 2 times") as refused:
-        refuse_retried_stages(made, [Row(stage=3), Row(stage=7)])
-    assert exactly_once_sink.is_passing(refused.value), "the batch is done again"

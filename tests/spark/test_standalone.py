@@ -1,4 +1,7 @@
-"""A cluster of two workers whose Python finds the package where nobody may write, and has an empty home."""
+"""A cluster of two workers whose Python finds the package where nobody may write, and has an empty home.
+
+Jobs on a cluster cost many seconds, so each runs on one broker: Millstream embedded, or Apache Kafka.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.arrow.conftest import Embedded
+    from tests.support.apache_kafka import ApacheKafka
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 HERE = Path(__file__).parent
@@ -118,9 +122,9 @@ def wheel(tmp_path: Path) -> Path:
 
 
 def test_executors_take_the_package_from_a_wheel(
-    embedded: Embedded, fresh_name: str, two_workers: TwoWorkers, wheel: Path, tmp_path: Path
+    apache_kafka: ApacheKafka, fresh_name: str, two_workers: TwoWorkers, wheel: Path, tmp_path: Path
 ) -> None:
-    arguments = [embedded.bootstrap_servers, fresh_name, str(tmp_path / "checkpoint")]
+    arguments = [apache_kafka.bootstrap_servers, fresh_name, str(tmp_path / "checkpoint")]
     submitted = {"PYSPARK_SUBMIT_ARGS": f"--py-files {wheel} pyspark-shell"}
     outcome = last_line(two_workers.run("standalone_job.py", *arguments, **submitted))
     assert (outcome["records"], outcome["sum"]) == (1000, sum(range(1000)))

@@ -1,4 +1,7 @@
-"""A new Python worker, of which Spark starts many, decodes its first batch soon."""
+"""A new Python worker, of which Spark starts many, decodes its first batch soon.
+
+One broker will do, Millstream embedded: what takes time here are the worker's own imports and its first decode.
+"""
 
 from __future__ import annotations
 

@@ -24,6 +24,10 @@ STICKY: Final = "sticky"
 ROUND_ROBIN: Final = "round_robin"
 
 
+class UnknownPartition(ValueError):
+    """A row is for a partition that the topic did not have when it was last looked up."""
+
+
 class Router:
     """Chooses partitions of one topic; keyless rows go on where the last batch ended."""
 
@@ -47,7 +51,7 @@ class Router:
         order = memoryview(array("i", bytes(4 * batch.num_rows)))
         wrong = _scatter.group(chosen, starts, order)
         if wrong >= 0:
-            raise ValueError(f"row {wrong} is for partition {chosen[wrong]}, but there are {self.partitions}")
+            raise UnknownPartition(f"row {wrong} is for partition {chosen[wrong]}, but there are {self.partitions}")
         return order, starts
 
     def _given(self, batch: pa.RecordBatch) -> array[int]:

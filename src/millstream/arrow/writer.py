@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from millstream.arrow.encoding import Encoder, rows_of
-from millstream.arrow.routing import Router
+from millstream.arrow.routing import Router, UnknownPartition
 from millstream.client.errors import ClientError
 from millstream.client.groups import commit_offsets
 from millstream.client.in_order import IN_FLIGHT_MAX, InOrder
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from millstream.arrow.encoding import Names
+    from millstream.arrow.encoding import Names, Rows
     from millstream.arrow.routing import PartitionBy
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
@@ -100,10 +100,9 @@ class Writer:
         """Encode rows and send them; returns while the last of them are under way."""
         if batch.num_rows == 0:
             return
-        router = self._router(topic)
         rows = rows_of(batch, names, self._client.client.ports.clock.wall_ms())
-        order, starts = router.route(batch, rows)
-        left = {index: starts[index] for index in range(router.partitions) if starts[index] < starts[index + 1]}
+        order, starts = self._route(topic, batch, rows)
+        left = {index: starts[index] for index in range(len(starts) - 1) if starts[index] < starts[index + 1]}
         while left:
             for index, at in list(left.items()):
                 place = (topic, index)
@@ -145,6 +144,15 @@ class Writer:
         # A producer that was fenced has nothing to abort any more; the coordinator's timeout ends what is left.
         with suppress(ClientError):
             self.end(committed=False)
+
+    def _route(self, topic: str, batch: pa.RecordBatch, rows: Rows) -> tuple[memoryview, memoryview]:
+        try:
+            return self._router(topic).route(batch, rows)
+        except UnknownPartition:
+            # Who chose it may know more than this client: the topic has grown since.
+            self._client.client.metadata.forget(topic)
+            del self._routers[topic]
+            return self._router(topic).route(batch, rows)
 
     def _router(self, topic: str) -> Router:
         router = self._routers.get(topic)

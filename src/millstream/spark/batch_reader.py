@@ -41,11 +41,12 @@ class BatchReader(DataSourceReader):
 
 
 async def plan_batch(client: Client, options: ReadOptions) -> list[Range]:
-    from millstream.spark.planning import find_ends, find_present, find_starts
+    from millstream.spark.planning import find_ends, find_present, find_starts, refuse_backwards
 
     present = await find_present(client, options.selection)
     starts = await find_starts(client, present, options)
     ends = await find_ends(client, present, options)
+    await refuse_backwards(client, starts, ends, options)
     return [
         Range(topic, present.ids[topic], index, starts[topic, index], ends[topic, index])
         for topic, index in present.places

@@ -64,7 +64,8 @@ def start(
     name is not among the rows' columns are left out. With `value_format="json"` the value is an object of all columns
     that are not used otherwise. Without `topic` the column `topic` says where each row goes.
     `trigger` is a time between batches ("1 second"), "available_now", or what Spark's own `trigger` takes; without one
-    a batch follows the other. `group` renames the consumer group that shows the lag.
+    a batch follows the other. `group` is a second consumer group to commit the source's offsets to, under a name that
+    people know; whatever else is committed there does not disturb the query.
     """
     if not rows.isStreaming:
         raise ValueError("these rows are not a stream: write them with rows.write.format('millstream')")
@@ -83,7 +84,7 @@ def start(
         layout,
         location=str(checkpoint),
         exactly_once=guarantee == "exactly_once",
-        group=group,
+        lag_group=group,
         transaction_timeout_ms=transaction_timeout_ms,
         spark_keeps_state=True,
     )

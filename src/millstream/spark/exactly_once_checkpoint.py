@@ -11,7 +11,9 @@ import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from millstream.spark.offsets import IDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,12 +34,24 @@ class BatchEnd:
         """Tells two plans for the same batch id apart."""
         return hashlib.sha256("\n".join(self.sources).encode()).hexdigest()[:16]
 
-    def topic_offsets(self) -> dict[TopicPartition, int]:
-        """The offsets of the sources that are topics; Spark's own Kafka source writes them in the same way."""
-        found: dict[TopicPartition, int] = {}
+    def topics(self) -> list[SourceTopic]:
+        """The sources that are topics; Spark's own Kafka source writes them in the same way, without ids."""
+        found = []
         for source in self.sources:
-            found.update(offsets_in(source))
+            ids = _ids_in(source)
+            places: dict[str, dict[TopicPartition, int]] = {}
+            for place, offset in offsets_in(source).items():
+                places.setdefault(place[0], {})[place] = offset
+            found += [SourceTopic(name, ids.get(name), ends) for name, ends in places.items()]
         return found
+
+
+class SourceTopic(NamedTuple):
+    """A topic that is read, its id if that is known, and where a batch ends in its partitions."""
+
+    name: str
+    id: str | None
+    ends: dict[TopicPartition, int]
 
 
 def offsets_in(source: str) -> dict[TopicPartition, int]:
@@ -59,6 +73,15 @@ def offsets_in(source: str) -> dict[TopicPartition, int]:
                 return {}
             found[topic, int(index)] = offset
     return found
+
+
+def _ids_in(source: str) -> dict[str, str]:
+    """The ids of a source's topics; only ours writes them."""
+    try:
+        found = json.loads(source).get(IDS, {})
+    except (ValueError, AttributeError):
+        return {}
+    return dict(found) if isinstance(found, dict) else {}
 
 
 class Checkpoint:

@@ -18,7 +18,8 @@ import pyarrow as pa
 from millstream.arrow.encoding import bytes_column
 from millstream.records import _scatter
 from millstream.spark.clients import client_for
-from millstream.spark.exactly_once_task import REFUSED, RESULT, TaskRefused, Turn, WriteTask, running_task
+from millstream.spark.exactly_once_stages import StageBook
+from millstream.spark.exactly_once_task import RESULT, Turn, WriteTask, running_task
 from millstream.spark.exactly_once_watch import FailureWatch
 from millstream.spark.prepared import PreparedMap
 
@@ -59,13 +60,14 @@ class Layout:
         if transaction is None:
             Turn(batch_id).give_to_jobs(context)
             return self._writing(self.columns).over(batch).collect()
-        speculates = context.getConf().get("spark.speculation", "false") == "true"
-        turn = Turn(batch_id, transaction, copy_waits_s=COPY_WAITS_S if speculates else 0)
+        copies = speculates(context)
+        turn = Turn(batch_id, transaction, copy_waits_s=COPY_WAITS_S if copies else 0)
         rows, columns, own_partitions = self._arranged(batch, client, context.defaultParallelism, batch_id)
         replace(turn, own_partitions=own_partitions).give_to_jobs(context)
-        with FailureWatch(context, transaction) if speculates else nullcontext():
+        book = StageBook(context)
+        with FailureWatch(context, transaction) if copies else nullcontext():
             written = self._writing(columns).over(rows).collect()
-        refuse_retried_stages(context, written)
+        book.refuse_what_ran_again(written)
         return written
 
     def _writing(self, columns: tuple[str, ...]) -> PreparedMap:
@@ -135,20 +137,9 @@ def _gathering(tasks: int) -> Route:
     return Route(_WRITER, f.pmod(f.spark_partition_id(), f.lit(tasks)), tasks, f.col(f"`{_WRITER}`"))
 
 
-def refuse_retried_stages(context: SparkContext, written: list[Row]) -> None:
-    """A stage that lost its shuffle files is run again, its tasks as first attempts: they cannot see that they are not.
-
-    Only Spark's own book of stages knows. It is kept by a listener, so the events before this moment must have passed.
-    """
-    if (context.master or "").startswith("local"):
-        return  # one process: shuffle files are not lost without it
-    bus: Any = context._jsc.sc().listenerBus()
-    bus.waitUntilEmpty()
-    tracker = context.statusTracker()
-    for stage in {row["stage"]: None for row in written}:
-        info = tracker.getStageInfo(stage)
-        if info is not None and info.currentAttemptId > 0:
-            raise TaskRefused(f"{REFUSED}, and stage {stage} was run {info.currentAttemptId + 1} times")
+def speculates(context: SparkContext) -> bool:
+    """Whether Spark may start copies of tasks that are slow; it takes `TRUE` for an answer, too."""
+    return context.getConf().get("spark.speculation", "false").strip().lower() == "true"
 
 
 async def partitions_of(client: Client, topic: str) -> int:

@@ -4,7 +4,9 @@
    older driver, a task that was given up and still runs.
 2. All writer tasks of the batch write with that producer id and epoch (exactly_once_task.py).
 3. The offsets where the batch ends go to a consumer group, in the same transaction, each with a note: query, batch,
-   and a digest of the plan. Then the transaction is committed, and Spark marks the batch as done.
+   and a digest of the plan. Then the transaction is committed, and Spark marks the batch as done. The group is the
+   query's own, named by its id, so that nobody writes over the notes; where people want to see the lag under another
+   name, the offsets go there as well. Queries that read different topics may share a group instead (streams do).
 4. A driver that starts, or that lost track, first starts the producer anew, which ends what was open, and then reads
    the notes: is this very batch among them, it was committed, and is skipped.
 
@@ -42,7 +44,7 @@ if TYPE_CHECKING:
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
     from millstream.client.sync import SyncClient
-    from millstream.spark.exactly_once_checkpoint import BatchEnd
+    from millstream.spark.exactly_once_checkpoint import BatchEnd, SourceTopic
     from millstream.spark.exactly_once_routing import Layout
 
 log = logging.getLogger("millstream.spark")
@@ -104,6 +106,7 @@ class Sink:
         location: str,
         exactly_once: bool,
         group: str | None = None,
+        lag_group: str | None = None,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
         spark_keeps_state: bool = False,
     ) -> None:
@@ -112,13 +115,14 @@ class Sink:
         self._location = location
         self._exactly_once = exactly_once
         self._given_group = group
+        self._lag_group = lag_group
         self._timeout_ms = transaction_timeout_ms
         self._checkpoint: Checkpoint | None = None
         self._query_id = ""
         self._options = dict(layout.options)
         self._producer: Transaction | None = None
         self._lost_track = True
-        self._ours: dict[str, bool] = {}
+        self._ours: dict[tuple[str, str | None], bool] = {}
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         if self._checkpoint is None:
@@ -149,6 +153,7 @@ class Sink:
 
     @property
     def group(self) -> str:
+        """Where the notes are."""
         return self._given_group or self._query_id
 
     def _write(self, batch: DataFrame, batch_id: int, end: BatchEnd, *, reached_before: bool) -> None:
@@ -156,24 +161,27 @@ class Sink:
         note = Note(self._query_id, batch_id, end.digest)
         offsets = {
             place: Committed(offset, str(note))
-            for place, offset in end.topic_offsets().items()
-            if self._is_ours(client, place[0])
+            for topic in end.topics()
+            if self._is_ours(client, topic)
+            for place, offset in topic.ends.items()
         }
         if not self._exactly_once:
             self._layout.write(batch, client, None, batch_id)
             if offsets:
-                client.run(commit_offsets, self.group, offsets)
+                client.run(commit_offsets, self._lag_group or self.group, offsets)
             return
         transaction = self._begin(client)
         if self._lost_track:
             expected = bool(offsets) or self._layout.topic is not None
-            if self._is_committed(client, note, list(offsets) or None, expected=expected):
+            if self._is_committed(client, note, self._places_of_notes(offsets), expected=expected):
                 if self._spark_keeps_state:
                     # Its results are out, but what Spark counts and remembers is so only when the batch was computed.
                     batch.write.format("noop").mode("overwrite").save()
                 return
             self._lost_track = False
         written = self._layout.write(batch, client, transaction, batch_id)
+        if offsets and self._lag_group is not None:
+            client.run(commit_offsets_in, transaction, self._lag_group, offsets)
         offsets = offsets or self._under_an_output_partition(client, note, written)
         if offsets:
             client.run(commit_offsets_in, transaction, self.group, offsets)
@@ -190,14 +198,20 @@ class Sink:
         if following != transaction.producer:
             self._producer = replace(transaction, producer=following)
 
+    def _places_of_notes(self, offsets: Mapping[TopicPartition, Committed]) -> list[TopicPartition] | None:
+        """Where to look for the notes; None is everywhere in the group.
+
+        In the query's own group all of them are its own, and they may be elsewhere than the next ones will be: a topic
+        with a source's name may have come or gone. (A first commit that is under way would be missing in that answer,
+        but none is: starting the producer has waited for it.) In a shared group only what this query reads is asked
+        for: the answer waits for open transactions on what is asked, and another query may have left one.
+        """
+        return None if self._given_group is None else list(offsets) or None
+
     def _is_committed(
         self, client: SyncClient, note: Note, places: list[TopicPartition] | None, *, expected: bool
     ) -> bool:
-        """Whether the notes say that this batch was committed before.
-
-        Only those of the query's own sources are asked for: the answer waits for open transactions on what is asked,
-        and another query of the same group may have left one.
-        """
+        """Whether the notes say that this batch was committed before."""
         stored = client.run(committed_offsets, self.group, places)
         notes = [Note.parse(each.metadata) for each in stored.values()]
         own = [each for each in notes if each is not None and each.query_id == note.query_id]
@@ -228,12 +242,17 @@ class Sink:
         end = client.run(list_offsets, {place: LATEST})[place].offset
         return {place: Committed(end, str(note))}
 
-    def _is_ours(self, client: SyncClient, topic: str) -> bool:
-        """Whether a source's topic is of the cluster that is written to; a group has no offsets of others."""
-        found = self._ours.get(topic)
-        if found is None:
-            found = self._ours[topic] = client.run(_exists, topic)
-        return found
+    def _is_ours(self, client: SyncClient, topic: SourceTopic) -> bool:
+        """Whether a source's topic is of the cluster that is written to; a group has no offsets of others.
+
+        Another cluster may have a topic of the same name, a mirror for instance: its id tells, where it is known.
+        Only a yes is kept: a broker that does not know the topic yet may learn of it.
+        """
+        key = (topic.name, topic.id)
+        if not self._ours.get(key):
+            found = client.run(_id_of, topic.name)
+            self._ours[key] = found is not None and topic.id in (None, found)
+        return self._ours[key]
 
 
 async def begin(client: Client, transactional_id: str, timeout_ms: int) -> Transaction:
@@ -242,14 +261,16 @@ async def begin(client: Client, transactional_id: str, timeout_ms: int) -> Trans
     return Transaction(transactional_id, producer, await adds_partitions_implicitly(client))
 
 
-async def _exists(client: Client, topic: str) -> bool:
+async def _id_of(client: Client, topic: str) -> str | None:
+    """The id of the topic that has this name now; None if there is none."""
+    client.metadata.forget(topic)
     try:
-        await client.retrying(lambda: client.metadata.topic(topic), final=frozenset({_MISSING}))
+        found = await client.retrying(lambda: client.metadata.topic(topic), final=frozenset({_MISSING}))
     except Refusal as refusal:
         if refusal.code == _MISSING:
-            return False
+            return None
         raise
-    return True
+    return str(found.id)
 
 
 _MISSING: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -119,6 +119,26 @@ async def find_ends(client: Client, present: Present, options: ReadOptions) -> d
     return ends
 
 
+async def refuse_backwards(
+    client: Client, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int], options: ReadOptions
+) -> None:
+    """Nothing lies between a start and an end before it: somebody has mixed them up, or all of it has expired."""
+    backwards = [place for place, start in starts.items() if start > ends[place]]
+    earliest = await earliest_of(client, backwards) if backwards else {}
+    for place in backwards:
+        where, end = partition_subject(*place), ends[place]
+        if earliest[place] <= end:
+            raise BadOption(
+                f"{where} would be read from offset {starts[place]} ({options.start.option}) to {end} "
+                f"({options.end.option}): it would end before it starts"
+            )
+        report_loss(
+            f"{where} should be read up to offset {end}, but it begins at {earliest[place]}",
+            fail=options.fail_on_data_loss,
+            instead="nothing of it is read",
+        )
+
+
 def _check_ids(present: Present, options: ReadOptions) -> None:
     """Offsets that were copied from a checkpoint know which topic they are for."""
     assert options.start.offsets is not None

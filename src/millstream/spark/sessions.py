@@ -10,13 +10,13 @@ masters only: another cluster's file system may need what Spark does by default.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import SparkSession
 
 from millstream.spark.java import check_java
+from millstream.spark.masters import local_cores
 from millstream.spark.source import MillstreamDataSource
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ _LOCAL: Final = {
     "spark.driver.host": "127.0.0.1",
 }
 
-_LOCAL_MASTER: Final = re.compile(r"local(?:\[([\d*]+).*\])?")
 # With one of these, spark-submit or the environment has said where to run.
 _SUBMITTED: Final = {"PYSPARK_GATEWAY_PORT", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE", "MASTER"}
 
@@ -71,7 +70,7 @@ def session(
     for key, value in wanted.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    if _is_local(master):
+    if local_cores(master) is not None:
         _leave_out_checksums(spark)
     if log_level is not None:
         spark.sparkContext.setLogLevel(log_level)
@@ -107,14 +106,6 @@ def _leave_out_checksums(spark: SparkSession) -> None:
     jvm.org.apache.hadoop.fs.FileSystem.getLocal(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
 
 
-def _is_local(master: str | None) -> bool:
-    return _LOCAL_MASTER.fullmatch(master or "") is not None
-
-
 def _for_master(master: str | None) -> dict[str, str]:
-    found = _LOCAL_MASTER.fullmatch(master or "")
-    if found is None:
-        return {}
-    cores = found[1] or "1"
-    count = os.cpu_count() or 1 if cores == "*" else int(cores)
-    return {**_LOCAL, "spark.sql.shuffle.partitions": str(max(count, 2))}
+    cores = local_cores(master)
+    return {} if cores is None else {**_LOCAL, "spark.sql.shuffle.partitions": str(max(cores, 2))}

@@ -60,7 +60,6 @@ def write_rows(batches: Iterator[pa.RecordBatch], columns: Sequence[str], option
 
     parts = {name: name if name in columns else None for name in ("key", "value", "headers", "timestamp")}
     names = Names(**parts)
-    seen: list[str] = []
     writer: Writer | None = None
     try:
         for batch in batches:
@@ -76,10 +75,6 @@ def write_rows(batches: Iterator[pa.RecordBatch], columns: Sequence[str], option
                     batch_bytes=options.batch_bytes or BATCH_BYTES,
                 )
             for topic, rows in [(options.topic, batch)] if options.topic is not None else split_by_topic(batch):
-                if "partition" in columns and topic not in seen:
-                    # Rows may name a partition that is younger than what the kept client knows.
-                    seen.append(topic)
-                    client_for(options.connection).client.metadata.forget(topic)
                 writer.write(topic, rows, names)
         written = {} if writer is None else writer.finish()
     except BaseException:

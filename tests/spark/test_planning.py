@@ -1,0 +1,67 @@
+"""What a batch read plans, without Spark."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pytest
+
+from millstream import arrow
+from millstream.client.admin import raise_first
+from millstream.client.admin.topics import delete_records
+from millstream.client.errors import BadOption
+from millstream.client.sync import SyncClient
+from millstream.spark.batch_reader import plan_batch
+from millstream.spark.loss import DataLost
+from millstream.spark.options import parse_read
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from millstream.spark.ranges import Range
+
+RECORDS = 20
+
+
+@pytest.fixture
+def plan(bootstrap: str, make_topic: Callable[..., str]) -> Callable[..., list[Range]]:
+    """The ranges of a topic with two partitions, in which offset n has time n."""
+    topic = make_topic(2)
+    times = pa.array([number // 2 for number in range(2 * RECORDS)], pa.int64())
+    where = pa.array([number % 2 for number in range(2 * RECORDS)], pa.int32())
+    rows = pa.table({"value": [b"x"] * (2 * RECORDS), "timestamp": times, "where": where})
+    arrow.write(bootstrap, topic, rows, partition_by="where")
+
+    def planned(*, expired: int = 0, **options: Any) -> list[Range]:
+        texts = {
+            name: json.dumps({topic: dict(enumerate(value))}) if isinstance(value, list) else value
+            for name, value in options.items()
+        }
+        with SyncClient({"bootstrap.servers": bootstrap}) as client:
+            if expired:
+                raise_first(client.run(delete_records, {(topic, 1): expired}))
+            given = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, **texts}
+            return client.run(plan_batch, parse_read(given, streaming=False))
+
+    return planned
+
+
+def test_a_start_after_its_end_is_refused_with_both(plan: Callable[..., list[Range]]) -> None:
+    found = plan(startingOffsets=[5, 7], endingOffsets=[8, 7])
+    assert [(each.start, each.end) for each in found] == [(5, 8), (7, 7)]
+    said = r"partition 1 would be read from offset 9 \(startingOffsets\) to 7 \(endingOffsets\)"
+    for loss in ("true", "false"):
+        with pytest.raises(BadOption, match=said):
+            plan(startingOffsets=[5, 9], endingOffsets=[8, 7], failOnDataLoss=loss)
+    said = r"partition 0 would be read from offset 12 \(startingTimestamp\) to 3 \(endingTimestamp\)"
+    with pytest.raises(BadOption, match=said):
+        plan(startingTimestamp="12", endingTimestamp="3")
+
+
+def test_an_end_that_has_expired_is_a_loss(plan: Callable[..., list[Range]]) -> None:
+    with pytest.raises(DataLost, match="partition 1 should be read up to offset 7, but it begins at 10"):
+        plan(startingOffsets="earliest", endingOffsets=[8, 7], expired=10)
+    found = plan(startingOffsets="earliest", endingOffsets=[8, 7], failOnDataLoss="false")
+    assert [each.size > 0 for each in found] == [True, False]
