@@ -34,12 +34,14 @@ def full_load(session: Session, name: str) -> Figures:
     """How many brokers were fenced, and how many controllers changed, that nobody had touched."""
     cluster = cluster_nodes.shared(session, name)
     deadline = time.monotonic() + session.amount(MINUTES * 60, 20)
-    with cluster.topic(partitions=6) as topic, cluster.topic(partitions=1) as steady:
+    with cluster.topic(partitions=1) as steady:
         fenced, elected = _fencings(cluster), _elections(cluster)
         with _counting(), SteadyProducer(cluster.bootstrap_servers, steady) as producer:
             began = time.perf_counter()
             while time.monotonic() < deadline:
-                java_clients.produce(cluster, topic, count=RECORDS_AT_ONCE, size=100, client_settings=BATCHED)
+                # A new topic each time: half an hour of records, three times, would fill a small disk.
+                with cluster.topic(partitions=6) as topic:
+                    java_clients.produce(cluster, topic, count=RECORDS_AT_ONCE, size=100, client_settings=BATCHED)
             longest_gap_s = producer.longest_gap_s(began)
         assert not producer.failures, producer.failures[:3]
         return {
