@@ -22,6 +22,7 @@ from millstream.records.codecs import Codec
 from millstream.spark import exactly_once_sink
 from millstream.spark.exactly_once_checkpoint import BatchEnd
 from millstream.spark.exactly_once_sink import CheckpointMismatch, Sink
+from millstream.spark.exactly_once_sources import SourceUnknown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -47,7 +48,7 @@ class Rows:
     def options(self) -> dict[str, str]:
         return {"bootstrap.servers": self.servers}
 
-    def write(self, _batch: Any, client: SyncClient, transaction: Transaction, batch_id: int) -> list[Any]:
+    def write(self, _batch: Any, client: SyncClient, transaction: Transaction | None, batch_id: int) -> list[Any]:
         writer = Writer(client, codec=Codec.NONE, acks=ALL_IN_SYNC, partition_by="sticky", transaction=transaction)
         writer.write(self.topic, pa.record_batch({"value": [b"%d" % batch_id]}), VALUES_ONLY)
         writer.finish()
@@ -58,14 +59,14 @@ class Rows:
 class Query:
     """The sink of a query whose batches end where they are told to; it is its own checkpoint."""
 
-    def __init__(self, rows: Rows, name: str, group: str | None = None) -> None:
+    def __init__(self, rows: Rows, name: str, shown_in: str | None = None, **more: Any) -> None:
         self._name = name
         self._end = BatchEnd(())
         self._sink = Sink(
             rows,  # type: ignore[arg-type]  # it writes as one
             location=name,
-            exactly_once=True,
-            lag_group=group,
+            lag_group=shown_in,
+            **{"exactly_once": True, **more},
         )
 
     def query_id(self) -> str:
@@ -94,8 +95,8 @@ def query(rows: Rows) -> Iterator[Callable[..., Query]]:
     """Starts a query, the second time of the same name as after a crash."""
     started: list[Query] = []
 
-    def start(name: str, group: str | None = None) -> Query:
-        started.append(Query(rows, name, group))
+    def start(name: str, shown_in: str | None = None, **more: Any) -> Query:
+        started.append(Query(rows, name, shown_in, **more))
         return started[-1]
 
     yield start
@@ -159,3 +160,36 @@ def test_a_topic_of_the_same_name_on_another_cluster_is_known_by_its_id(
     assert offsets_of(bootstrap, f"{mirrored}-group", mirrored, rows.topic) == {}, "its offsets mean nothing here"
     query(mine).run(0, {mirrored: {"0": 5}, "@ids": {mirrored: ELSEWHERE}})
     assert rows.written == [0]
+
+
+def test_without_ids_a_topic_that_lacks_a_partition_is_another_one(
+    bootstrap: str, make_topic: MakeTopic, rows: Rows, query: Callable[..., Query]
+) -> None:
+    smaller = make_topic(1)
+    mine = f"{smaller}-query"
+    for _ in range(2):
+        query(mine).run(0, {smaller: {"0": 5, "1": 7}})
+    assert list(offsets_of(bootstrap, mine, smaller, rows.topic)) == [(rows.topic, 0)]
+    assert rows.written == [0]
+
+
+def test_at_least_once_offsets_are_in_both_groups(
+    bootstrap: str, make_topic: MakeTopic, rows: Rows, query: Callable[..., Query]
+) -> None:
+    source = make_topic(1)
+    mine, group = f"{source}-query", f"{source}-group"
+    query(mine, group, exactly_once=False).run(0, {source: {"0": 5}})
+    assert [offsets_of(bootstrap, each, source) for each in (mine, group)] == [{(source, 0): 5}] * 2
+    query(mine, group).run(1, {source: {"0": 6}})
+    assert rows.written == [0, 1], "and it can go on exactly once"
+
+
+def test_a_shared_group_has_offsets_of_sources_only(
+    bootstrap: str, rows: Rows, query: Callable[..., Query], fresh_name: str
+) -> None:
+    """Another query of the group may read what this one writes."""
+    application = f"{fresh_name}-application"
+    with pytest.raises(SourceUnknown, match=fresh_name):
+        query(f"{fresh_name}-query", group=application).run(0, {fresh_name: {"0": 5}})
+    assert offsets_of(bootstrap, application, fresh_name, rows.topic) == {}
+    assert rows.written == []

@@ -5,18 +5,17 @@ It takes the loss of an executor to see a stage that runs again (test_standalone
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from py4j.protocol import Py4JJavaError
-from pyspark import SparkStageInfo
 from pyspark.sql import Row
 
 from millstream.spark.exactly_once_routing import speculates
 from millstream.spark.exactly_once_sink import is_passing
-from millstream.spark.exactly_once_stages import StageBook
+from millstream.spark.exactly_once_stages import refuse_what_ran_again
 from millstream.spark.exactly_once_task import TaskRefused
 from millstream.spark.masters import local_cores
 
@@ -25,66 +24,57 @@ CLUSTERS = ["spark://host:7077", "yarn", "k8s://https://host", "local-cluster[2,
 
 @dataclass
 class MadeUp:
-    """A context of Spark's whose stages were run so often; it is its own JVM, bus, metrics and counter, too."""
+    """A context of Spark's with the last attempts of its stages, as they are seen one look after the other."""
 
-    runs: dict[int, int]
+    seen: dict[int, list[tuple[int, str]]]
     master: str = CLUSTERS[0]
-    thrown_away: list[int] = field(default_factory=lambda: [0, 0])
-    behind: bool = False
 
     def __post_init__(self) -> None:
         self._jsc = self
 
-    def itself(self, *_: object) -> MadeUp:
+    def itself(self) -> MadeUp:
         return self
 
-    sc = listenerBus = metrics = metricRegistry = counter = statusTracker = itself  # noqa: N815
+    sc = statusStore = itself  # noqa: N815
 
-    def waitUntilEmpty(self, _within_ms: int) -> None:  # noqa: N802
-        if self.behind:
-            raise Py4JJavaError("the event queue is not empty", SimpleNamespace(_target_id="o1"))
-
-    def getCount(self) -> int:  # noqa: N802
-        return self.thrown_away.pop(0)
-
-    def getStageInfo(self, stage: int) -> Any:  # noqa: N802
-        return SparkStageInfo(stage, self.runs[stage] - 1, "", 1, 0, 1, 0) if stage in self.runs else None
+    def lastStageAttempt(self, stage: int) -> Any:  # noqa: N802
+        if stage not in self.seen:
+            raise Py4JJavaError("no stage with this id", SimpleNamespace(_target_id="o1"))
+        looks = self.seen[stage]
+        number, status = looks.pop(0) if len(looks) > 1 else looks[0]
+        return SimpleNamespace(attemptId=lambda: number, status=lambda: SimpleNamespace(toString=lambda: status))
 
 
 def judge(made: Any, *stages: int) -> None:
-    StageBook(made).refuse_what_ran_again([Row(stage=stage) for stage in stages])
+    refuse_what_ran_again(made, [Row(stage=stage) for stage in stages], within_s=0.1)
 
 
 @pytest.mark.parametrize("master", CLUSTERS)
-def test_a_stage_that_ran_again_is_refused(master: str) -> None:
-    judge(MadeUp({3: 1, 4: 1, 7: 2}, master), 3, 4)
-    with pytest.raises(TaskRefused, match="stage 7 was run 2 times") as refused:
-        judge(MadeUp({3: 1, 4: 1, 7: 2}, master), 3, 7)
+@pytest.mark.parametrize("again", [(1, "ACTIVE"), (1, "COMPLETE"), (0, "FAILED")])
+def test_a_stage_that_ran_again_is_refused(master: str, again: tuple[int, str]) -> None:
+    stages = {3: [(0, "COMPLETE")], 4: [(0, "COMPLETE")], 7: [again]}
+    judge(MadeUp(stages, master), 3, 4)
+    with pytest.raises(TaskRefused, match="stage 7 was run more than once") as refused:
+        judge(MadeUp(stages, master), 3, 7)
     assert is_passing(refused.value), "the batch is done again"
 
 
-@pytest.mark.parametrize(
-    ("made", "said"),
-    [
-        (MadeUp({4: 1}), r"Spark has forgotten stage 3 \(spark.ui.retainedStages"),
-        (MadeUp({3: 1}, behind=True), "listeners are more than 60000 ms behind"),
-        (MadeUp({3: 1}, thrown_away=[2, 5]), "Spark has thrown away events"),
-    ],
-    ids=["forgotten", "behind", "thrown away"],
-)
-def test_what_cannot_be_known_is_refused_too(made: MadeUp, said: str) -> None:
-    with pytest.raises(TaskRefused, match=said) as refused:
-        judge(made, 3)
+def test_news_that_come_late_are_waited_for() -> None:
+    judge(MadeUp({3: [(0, "PENDING"), (0, "ACTIVE"), (0, "COMPLETE")]}), 3)
+    with pytest.raises(TaskRefused, match="more than once"):
+        judge(MadeUp({3: [(0, "ACTIVE"), (1, "ACTIVE")]}), 3)
+
+
+@pytest.mark.parametrize("seen", [{}, {3: [(0, "ACTIVE")]}], ids=["forgotten", "never ends"])
+def test_what_cannot_be_known_is_refused_too(seen: dict[int, list[tuple[int, str]]]) -> None:
+    with pytest.raises(TaskRefused, match="book of stages has no end of it") as refused:
+        judge(MadeUp(seen), 3)
     assert is_passing(refused.value), "the batch is done again"
-
-
-def test_events_that_were_thrown_away_before_do_not_matter() -> None:
-    judge(MadeUp({3: 1}, thrown_away=[2, 2]), 3)
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]", "local[2,3]", "local[*,3]"])
 def test_in_one_process_nothing_is_looked_up(master: str) -> None:
-    judge(MadeUp({}, master, thrown_away=[]), 3)
+    judge(MadeUp({}, master), 3)
 
 
 def test_only_masters_of_this_process_are_local() -> None:

@@ -10,17 +10,18 @@ import pytest
 
 from millstream import arrow
 from millstream.client.admin import raise_first
-from millstream.client.admin.topics import delete_records
+from millstream.client.admin.topics import delete_records, delete_topics
 from millstream.client.errors import BadOption
 from millstream.client.sync import SyncClient
 from millstream.spark.batch_reader import plan_batch
+from millstream.spark.following import plan_between
 from millstream.spark.loss import DataLost
+from millstream.spark.offsets import Offsets
 from millstream.spark.options import parse_read
+from millstream.spark.ranges import Range
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from millstream.spark.ranges import Range
 
 RECORDS = 20
 
@@ -65,3 +66,16 @@ def test_an_end_that_has_expired_is_a_loss(plan: Callable[..., list[Range]]) -> 
         plan(startingOffsets="earliest", endingOffsets=[8, 7], expired=10)
     found = plan(startingOffsets="earliest", endingOffsets=[8, 7], failOnDataLoss="false")
     assert [each.size > 0 for each in found] == [True, False]
+
+
+def test_a_topic_that_was_deleted_after_a_batch_was_planned(bootstrap: str, make_topic: Callable[..., str]) -> None:
+    """A restarted query runs its last plan again, whatever has happened meanwhile."""
+    kept, gone = make_topic(1, "-kept"), make_topic(1, "-gone")
+    with SyncClient({"bootstrap.servers": bootstrap, "api.timeout.ms": "1000"}) as client:
+        raise_first(client.run(delete_topics, [gone]))
+        end = Offsets({(kept, 0): 5, (gone, 0): 3}, {kept: "id", gone: "other id"})
+        given = {"kafka.bootstrap.servers": bootstrap, "subscribe": f"{kept},{gone}"}
+        with pytest.raises(DataLost, match=f"'{gone}' partition 0 is not there any more"):
+            client.run(plan_between, Offsets({}), end, parse_read(given, streaming=True))
+        options = parse_read({**given, "failOnDataLoss": "false"}, streaming=True)
+        assert client.run(plan_between, Offsets({}), end, options) == [Range(kept, "id", 0, 0, 5)]

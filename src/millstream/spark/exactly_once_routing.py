@@ -1,6 +1,6 @@
 """From a batch's rows to writer tasks, so that each output partition has one.
 
-Rows without keys need no shuffle: there are at most as many tasks as partitions, and each task takes one of its own.
+Rows without keys need no shuffle where there are partitions enough: each task takes one of its own.
 Rows with keys go where Java's producer would send them. Spark has no such hash, so the key column, and only that, takes
 a turn through Python as whole Arrow columns; then Spark moves each row to the task of its partition. A column
 `partition` decides itself, and where it is null the key does.
@@ -18,7 +18,7 @@ import pyarrow as pa
 from millstream.arrow.encoding import bytes_column
 from millstream.records import _scatter
 from millstream.spark.clients import client_for
-from millstream.spark.exactly_once_stages import StageBook
+from millstream.spark.exactly_once_stages import refuse_what_ran_again
 from millstream.spark.exactly_once_task import RESULT, Turn, WriteTask, running_task
 from millstream.spark.exactly_once_watch import FailureWatch
 from millstream.spark.prepared import PreparedMap
@@ -64,10 +64,9 @@ class Layout:
         turn = Turn(batch_id, transaction, copy_waits_s=COPY_WAITS_S if copies else 0)
         rows, columns, own_partitions = self._arranged(batch, client, context.defaultParallelism, batch_id)
         replace(turn, own_partitions=own_partitions).give_to_jobs(context)
-        book = StageBook(context)
         with FailureWatch(context, transaction) if copies else nullcontext():
             written = self._writing(columns).over(rows).collect()
-        book.refuse_what_ran_again(written)
+        refuse_what_ran_again(context, written)
         return written
 
     def _writing(self, columns: tuple[str, ...]) -> PreparedMap:

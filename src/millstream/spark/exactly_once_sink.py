@@ -34,6 +34,7 @@ from millstream.client.transactions import (
 from millstream.protocol.errors import ErrorCode
 from millstream.spark.clients import client_for, let_go
 from millstream.spark.exactly_once_checkpoint import Checkpoint
+from millstream.spark.exactly_once_sources import OwnSources, SourceUnknown
 from millstream.spark.exactly_once_task import REFUSED
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
     from millstream.client.sync import SyncClient
-    from millstream.spark.exactly_once_checkpoint import BatchEnd, SourceTopic
+    from millstream.spark.exactly_once_checkpoint import BatchEnd
     from millstream.spark.exactly_once_routing import Layout
 
 log = logging.getLogger("millstream.spark")
@@ -64,7 +65,7 @@ _LOST: Final = (
     "millstream.client.errors.Unreachable",
     "millstream.client.errors.ConnectionLost",
     # A topic that has grown, which the worker did not know: it will ask again.
-    "is for partition",
+    ", but there are",
     # What a query had in Spark's memory went with an executor (streams): it is read back.
     "Checkpoint block",
 )
@@ -122,7 +123,7 @@ class Sink:
         self._options = dict(layout.options)
         self._producer: Transaction | None = None
         self._lost_track = True
-        self._ours: dict[tuple[str, str | None], bool] = {}
+        self._sources = OwnSources()
 
     def __call__(self, batch: DataFrame, batch_id: int) -> None:
         if self._checkpoint is None:
@@ -137,6 +138,7 @@ class Sink:
             except Exception as error:
                 self.close()
                 self._producer, self._lost_track = None, True
+                self._sources.forget()
                 if is_fenced(error):
                     raise Fenced(
                         f"the query {self._query_id} was fenced in batch {batch_id}: another query runs with the "
@@ -159,21 +161,17 @@ class Sink:
     def _write(self, batch: DataFrame, batch_id: int, end: BatchEnd, *, reached_before: bool) -> None:
         client = client_for(self._options, expected=reached_before)
         note = Note(self._query_id, batch_id, end.digest)
-        offsets = {
-            place: Committed(offset, str(note))
-            for topic in end.topics()
-            if self._is_ours(client, topic)
-            for place, offset in topic.ends.items()
-        }
+        offsets = self._offsets(client, end, note)
         if not self._exactly_once:
             self._layout.write(batch, client, None, batch_id)
-            if offsets:
-                client.run(commit_offsets, self._lag_group or self.group, offsets)
+            for group in (self._lag_group, self.group) if offsets else ():
+                if group is not None:
+                    client.run(commit_offsets, group, offsets)
             return
         transaction = self._begin(client)
         if self._lost_track:
             expected = bool(offsets) or self._layout.topic is not None
-            if self._is_committed(client, note, self._places_of_notes(offsets), expected=expected):
+            if self._is_committed(self._notes(client, offsets), note, expected=expected):
                 if self._spark_keeps_state:
                     # Its results are out, but what Spark counts and remembers is so only when the batch was computed.
                     batch.write.format("noop").mode("overwrite").save()
@@ -198,23 +196,34 @@ class Sink:
         if following != transaction.producer:
             self._producer = replace(transaction, producer=following)
 
-    def _places_of_notes(self, offsets: Mapping[TopicPartition, Committed]) -> list[TopicPartition] | None:
-        """Where to look for the notes; None is everywhere in the group.
+    def _offsets(self, client: SyncClient, end: BatchEnd, note: Note) -> dict[TopicPartition, Committed]:
+        """Where the batch ends in those sources that are topics of the cluster that is written to."""
+        topics = end.topics()
+        ours = self._sources.among(client, topics)
+        if topics and not ours and self._given_group is not None:
+            # An output partition, where the note would go instead, may be what another query of the group reads.
+            raise SourceUnknown(f"the cluster does not know {', '.join(topic.name for topic in topics)}")
+        return {place: Committed(offset, str(note)) for topic in ours for place, offset in topic.ends.items()}
 
-        In the query's own group all of them are its own, and they may be elsewhere than the next ones will be: a topic
-        with a source's name may have come or gone. (A first commit that is under way would be missing in that answer,
-        but none is: starting the producer has waited for it.) In a shared group only what this query reads is asked
-        for: the answer waits for open transactions on what is asked, and another query may have left one.
+    def _notes(self, client: SyncClient, offsets: Mapping[TopicPartition, Committed]) -> list[Note]:
+        """The notes of this query.
+
+        In its own group they may be elsewhere than the next ones will be: a topic with a source's name may have come or
+        gone, so everything is asked for. A first commit that is under way would be missing in that answer (Apache Kafka
+        before 4.0 may still be at it when the producer has started), and is waited for where it is asked for by name.
+        In a shared group only what this query reads is asked for: another one may have left a transaction open.
         """
-        return None if self._given_group is None else list(offsets) or None
+        if self._given_group is not None:
+            found = client.run(committed_offsets, self.group, list(offsets) or None)
+        else:
+            output = [] if self._layout.topic is None else [(self._layout.topic, 0)]
+            found = client.run(committed_offsets, self.group, [*offsets, *output])
+            found |= client.run(committed_offsets, self.group, None)
+        notes = [Note.parse(each.metadata) for each in found.values()]
+        return [note for note in notes if note is not None and note.query_id == self._query_id]
 
-    def _is_committed(
-        self, client: SyncClient, note: Note, places: list[TopicPartition] | None, *, expected: bool
-    ) -> bool:
-        """Whether the notes say that this batch was committed before."""
-        stored = client.run(committed_offsets, self.group, places)
-        notes = [Note.parse(each.metadata) for each in stored.values()]
-        own = [each for each in notes if each is not None and each.query_id == note.query_id]
+    def _is_committed(self, own: list[Note], note: Note, *, expected: bool) -> bool:
+        """Whether the query's notes say that this batch was committed before."""
         if not own:
             if note.batch_id > 0 and expected:
                 raise CheckpointMismatch(
@@ -242,38 +251,11 @@ class Sink:
         end = client.run(list_offsets, {place: LATEST})[place].offset
         return {place: Committed(end, str(note))}
 
-    def _is_ours(self, client: SyncClient, topic: SourceTopic) -> bool:
-        """Whether a source's topic is of the cluster that is written to; a group has no offsets of others.
-
-        Another cluster may have a topic of the same name, a mirror for instance: its id tells, where it is known.
-        Only a yes is kept: a broker that does not know the topic yet may learn of it.
-        """
-        key = (topic.name, topic.id)
-        if not self._ours.get(key):
-            found = client.run(_id_of, topic.name)
-            self._ours[key] = found is not None and topic.id in (None, found)
-        return self._ours[key]
-
 
 async def begin(client: Client, transactional_id: str, timeout_ms: int) -> Transaction:
     """A producer at a new epoch; what was open under its id is aborted, or brought to its end if it was committing."""
     producer = await init_producer_id(client, transactional_id=transactional_id, transaction_timeout_ms=timeout_ms)
     return Transaction(transactional_id, producer, await adds_partitions_implicitly(client))
-
-
-async def _id_of(client: Client, topic: str) -> str | None:
-    """The id of the topic that has this name now; None if there is none."""
-    client.metadata.forget(topic)
-    try:
-        found = await client.retrying(lambda: client.metadata.topic(topic), final=frozenset({_MISSING}))
-    except Refusal as refusal:
-        if refusal.code == _MISSING:
-            return None
-        raise
-    return str(found.id)
-
-
-_MISSING: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def is_fenced(error: Exception) -> bool:
@@ -287,6 +269,8 @@ def is_passing(error: Exception) -> bool:
     """Whether another try may go better: a task was lost or refused to run twice, or a broker was away for too long."""
     if isinstance(error, ClientError):
         return error.retriable
+    if isinstance(error, SourceUnknown):
+        return True
     return any(sign in str(error) for sign in _LOST)
 
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.client.errors import partition_subject
+from millstream.client.errors import Refusal, partition_subject
+from millstream.protocol.errors import ErrorCode
 from millstream.spark.loss import recreated, report_loss
 from millstream.spark.offsets import Offsets
 from millstream.spark.planning import earliest_of, find_present, find_starts, latest_of
@@ -70,9 +71,11 @@ async def plan_between(client: Client, start: Offsets, end: Offsets, options: Re
     if end.begin is not None:
         start = end.begin
     same = {topic for topic, known in end.ids.items() if start.ids.get(topic, known) == known}
-    earliest = await earliest_of(client, end.places) if end.places else {}
+    earliest = await _still_there(client, end, options) if end.places else {}
     ranges = []
     for place, until in end.places.items():
+        if place not in earliest:
+            continue
         # One that came later is read from its first record: what expired before it was planned for is lost, too.
         begin = start.places.get(place, 0) if place[0] in same else earliest[place]
         if begin < earliest[place] and begin < until:
@@ -85,6 +88,24 @@ async def plan_between(client: Client, start: Offsets, end: Offsets, options: Re
             begin = earliest[place]
         ranges.append(Range(place[0], end.ids.get(place[0], ""), place[1], begin, until))
     return ranges
+
+
+async def _still_there(client: Client, end: Offsets, options: ReadOptions) -> dict[TopicPartition, int]:
+    """Where the partitions begin that a batch was planned for; those that were deleted since then are a loss."""
+    try:
+        return await earliest_of(client, end.places)
+    except Refusal as refusal:
+        if refusal.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+    present = await find_present(client, options.selection, missing_is_fine=True)
+    for place, until in end.places.items():
+        if place not in present.places:
+            report_loss(
+                f"{partition_subject(*place)} is not there any more; it should be read up to offset {until}",
+                fail=options.fail_on_data_loss,
+                instead="the others are read on",
+            )
+    return await earliest_of(client, [place for place in end.places if place in present.places])
 
 
 def limited(
