@@ -4,25 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from millstream.broker.coordinator import java_hash
 from millstream.broker.peers import Peers
 from millstream.client.admin.topics import NewTopic, create_topics
+from millstream.client.groups import Committed, commit_offsets
 from millstream.client.produce import init_producer_id
 from millstream.client.transactions import Transaction, add_partitions
 from millstream.metadata.names import TRANSACTIONS_TOPIC
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
+from millstream.protocol.messages.end_txn import EndTxnRequest
+from millstream.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from millstream.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from millstream.records.building import encode_batch
 from millstream.testing.cluster import CLIENT_PORT, SimulatedCluster
 from millstream.testing.simulation import base_settings
+from millstream.transactions.transaction import State
 
 if TYPE_CHECKING:
     from millstream.testing.simulated_node import SimulatedNode
 
 PLACE = ("written-to", 0)
 # The newest version that librdkafka speaks: it adds partitions itself, and does not know TRANSACTION_ABORTABLE.
-PRODUCE_VERSION, ADD_VERSION = 10, 3
-SETTINGS = {**base_settings(3), "transaction.state.log.num.partitions": "1", "auto.leader.rebalance.enable": "false"}
+PRODUCE_VERSION, ADD_VERSION, END_VERSION, OFFSETS_VERSION = 10, 3, 3, 8
+SETTINGS = {
+    **base_settings(3),
+    "transaction.state.log.num.partitions": "1",
+    # One for each broker.
+    "offsets.topic.num.partitions": "3",
+    "auto.leader.rebalance.enable": "false",
+}
+
+
+def _has_ended(at: SimulatedNode) -> bool:
+    assert at.node is not None
+    return at.node.transactions.shards[0].machine.transactions["mine"].state is State.COMPLETE_COMMIT
+
+
+def group_of(at: SimulatedNode) -> str | None:
+    """The name of a group that this node coordinates."""
+    assert at.node is not None
+    led = at.node.groups.shards
+    return next((name for name in "abcdef" if java_hash(name) % 3 in led), None)
 
 
 def leader_by(at: SimulatedNode, topic: str) -> int:
@@ -69,6 +92,23 @@ class Producer:
         answer = await self.ask(at, request, PRODUCE_VERSION)
         return ErrorCode(answer.responses[0].partition_responses[0].error_code)
 
+    async def commit(self, at: SimulatedNode) -> ErrorCode:
+        identity = self._transaction.producer
+        request = EndTxnRequest(
+            transactional_id=self._transaction.id,
+            producer_id=identity.id,
+            producer_epoch=identity.epoch,
+            committed=True,
+        )
+        return ErrorCode((await self.ask(at, request, END_VERSION)).error_code)
+
+    async def committed_offsets(self, at: SimulatedNode, name: str | None) -> ErrorCode:
+        """As read_committed consumers ask for them."""
+        assert name is not None
+        group = OffsetFetchRequestGroup(group_id=name, topics=None)
+        answer = await self.ask(at, OffsetFetchRequest(groups=[group], require_stable=True), OFFSETS_VERSION)
+        return ErrorCode(answer.groups[0].error_code)
+
     async def add_with_epoch(self, at: SimulatedNode, epoch: int) -> ErrorCode:
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=self._transaction.id,
@@ -89,8 +129,13 @@ async def scenario(cluster: SimulatedCluster) -> None:
     others = [at for at in cluster.nodes.values() if at is not alone]
     await create_topics(client, [NewTopic(PLACE[0], assignments={0: (alone.id, *(at.id for at in others))})])
     await cluster.until(lambda: all(leader_by(at, PLACE[0]) == alone.id for at in cluster.nodes.values()))
+    await commit_offsets(client, "any", {PLACE: Committed(0)})
+    await cluster.until(lambda: group_of(alone) is not None, what="it coordinates a group")
     producer = Producer(cluster, transaction)
     assert await producer.write_outside(alone, 0) is ErrorCode.NONE
+    await add_partitions(client, transaction, [PLACE])
+    assert await producer.commit(alone) is ErrorCode.NONE
+    await cluster.until(lambda: _has_ended(alone), what="the first transaction is complete")
 
     cluster.network.block([alone.host], [at.host for at in others])
     await cluster.until(
@@ -105,6 +150,9 @@ async def scenario(cluster: SimulatedCluster) -> None:
     # By what the old coordinator knows the partition is no part of the transaction, and epoch 9 that of a stranger.
     assert await producer.write(alone) is ErrorCode.NOT_ENOUGH_REPLICAS
     assert await producer.add_with_epoch(alone, 9) is ErrorCode.NOT_COORDINATOR
+    # The last one that it knows was committed: that must not be taken for the end of the one that is open.
+    assert await producer.commit(alone) is ErrorCode.NOT_COORDINATOR
+    assert await producer.committed_offsets(alone, group_of(alone)) is ErrorCode.NOT_COORDINATOR
     # Nor does it know what came before the record with this number.
     assert await producer.write_outside(alone, 5) is ErrorCode.NOT_LEADER_OR_FOLLOWER
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.metadata.clusters import after, cluster
+from tests.metadata.clusters import after, cluster, topic, with_records, with_topics
 
 from millstream.metadata.decide_features import (
     SAFE_DOWNGRADE,
@@ -16,13 +16,14 @@ from millstream.metadata.features import SUPPORTED_FEATURES
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.metadata.feature_level import FeatureLevelRecord
 from millstream.protocol.messages.metadata.no_op import NoOpRecord
+from millstream.protocol.messages.metadata.partition_change import PartitionChangeRecord
 from millstream.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 ELR = "eligible.leader.replicas.version"
 DYNAMIC = KRaftVersion(1)
 
 
-def update(*updates, level=29, validate_only=False, kraft=DYNAMIC):
+def update(*updates, level=29, validate_only=False, kraft=DYNAMIC, image=None):
     request = UpdateFeaturesRequest(
         feature_updates=[
             FeatureUpdateKey(feature=feature, max_version_level=wanted, upgrade_type=how)
@@ -30,7 +31,7 @@ def update(*updates, level=29, validate_only=False, kraft=DYNAMIC):
         ],
         validate_only=validate_only,
     )
-    image = cluster(level=level)
+    image = cluster(level=level) if image is None else image
     decision = decide_update_features(
         image, request, supported=SUPPORTED_FEATURES, node_id=1, kraft=kraft, min_insync_replicas=2
     )
@@ -99,6 +100,33 @@ def test_eligible_leaders_need_a_metadata_version_that_stores_them():
     assert decision.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
     _, decision = update((ELR, 1, UPGRADE), ("metadata.version", 23, UPGRADE), level=22)
     assert decision.response.error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(("before", "wanted", "how"), [(1, 0, SAFE_DOWNGRADE), (0, 1, UPGRADE)])
+def test_who_was_eligible_is_forgotten_when_that_is_switched(before, wanted, how):
+    image = _with_partition(before, isr=[1], eligible_leader_replicas=[2])
+    image, decision = update((ELR, wanted, how), image=image)
+    assert decision.response.error_code == ErrorCode.NONE
+    now = after(image, decision)
+    assert now.topics.by_name["t"].partitions[0].elr == ()
+    assert now.features.get(ELR, 0) == wanted
+
+
+def test_eligible_leaders_stay_while_a_partition_waits_for_one():
+    image = _with_partition(1, isr=[], eligible_leader_replicas=[2], leader=-1)
+    _, decision = update((ELR, 0, SAFE_DOWNGRADE), image=image)
+    assert decision.response.error_code == ErrorCode.INVALID_UPDATE_VERSION
+    assert "t-0 has nobody in sync" in decision.response.error_message
+
+
+def _with_partition(level, **changes):
+    image = with_topics(cluster([1, 2]), topic("t", assigned={0: [1, 2]}))
+    topic_id = image.topics.by_name["t"].id
+    return with_records(
+        image,
+        FeatureLevelRecord(name=ELR, feature_level=level),
+        PartitionChangeRecord(partition_id=0, topic_id=topic_id, **changes),
+    )
 
 
 def test_the_quorum_writes_its_own_level_and_a_record_to_wait_for():

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.metadata.clusters import cluster, fence, topic, with_records, with_topics
 
-from millstream.metadata.broker_lifecycle import decide_fence_broker, decide_unfence_broker
+from millstream.metadata.broker_lifecycle import decide_fence_broker, decide_register_broker, decide_unfence_broker
+from millstream.metadata.decide_unregister_broker import decide_unregister_broker
 from millstream.metadata.delta import apply
 from millstream.metadata.image import NO_LEADER, RECOVERING
 from millstream.metadata.leadership import (
@@ -16,6 +17,7 @@ from millstream.metadata.leadership import (
 )
 from millstream.metadata.record_types import FeatureLevelRecord
 from millstream.protocol.messages.metadata.partition_change import PartitionChangeRecord
+from millstream.protocol.messages.unregister_broker import UnregisterBrokerRequest
 
 ELR = FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1)
 
@@ -97,6 +99,26 @@ def test_who_was_waited_for_before_eligible_leaders_were_kept_still_is():
     assert partition(back(image, 1)).leader == NO_LEADER
     image = back(image, 3)
     assert (partition(image).leader, partition(image).leader_recovery_state) == (3, RECOVERING)
+
+
+def test_a_broker_that_was_unregistered_comes_back_with_another_disk():
+    image = gone(gone(gone(image_of(elr=True, min_isr="2"), 3), 2), 1)
+    assert state(image) == (NO_LEADER, (), (1, 2), (1,))
+    unregistered = UnregisterBrokerRequest(broker_id=2)
+    image = with_records(image, *decide_unregister_broker(image, unregistered).records)
+    another = cluster([2]).brokers[2]
+    image = with_records(image, *decide_register_broker(image, another, clean_shutdown_epoch=-1).records)
+    image = back(image, 2)
+    assert partition(image).leader == NO_LEADER, "its disk may be empty"
+    assert partition(back(image, 1)).leader == 1
+
+
+def test_who_was_eligible_is_not_when_the_feature_is_off():
+    image = gone(image_of(elr=True, min_isr="2"), 3)
+    image = gone(image, 2)
+    assert state(image) == (1, (1,), (2,), ())
+    image = back(with_records(image, FeatureLevelRecord(name=ELR.name, feature_level=0)), 2)
+    assert state(gone(image, 1))[:2] == (NO_LEADER, (1,)), "1 may have acknowledged alone since"
 
 
 def test_without_the_feature_an_unclean_shutdown_changes_nothing():

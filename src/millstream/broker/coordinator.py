@@ -8,6 +8,7 @@ the loop is never held up for long, and requests hear COORDINATOR_LOAD_IN_PROGRE
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -128,7 +129,9 @@ class Coordinator(Generic[M]):
             now_ms = self._node.ports.clock.wall_ms()
             shard.activate(partition.log.end_offset - 1, shard.machine.loaded(now_ms))
         else:
-            self._loading[partition.index] = asyncio.get_running_loop().create_task(self._load(shard, partition))
+            loading = asyncio.get_running_loop().create_task(self._load(shard, partition))
+            self._loading[partition.index] = loading
+            loading.add_done_callback(partial(self._loaded, partition.index))
 
     async def _load(self, shard: Shard[M], partition: Partition) -> None:
         try:
@@ -140,8 +143,10 @@ class Coordinator(Generic[M]):
             _log.error(
                 "a coordinator cannot read its log", topic=self.topic, partition=partition.index, error=str(error)
             )
-        finally:
-            self._loading.pop(partition.index, None)
+
+    def _loaded(self, index: int, loading: asyncio.Task[None]) -> None:
+        if self._loading.get(index) is loading:  # and not its successor
+            del self._loading[index]
 
     def resigned(self, partition: Partition) -> None:
         loading = self._loading.pop(partition.index, None)

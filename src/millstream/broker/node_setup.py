@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from millstream.broker.controller_node import ControllerNodeConfig
 from millstream.broker.metadata_log import MetadataLogConfig
 from millstream.broker.quorum_config import QuorumConfig
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from millstream.settings import Settings
     from millstream.settings.listeners import Endpoints
 
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # nothing is bound here
 _HOW_TO_FORMAT = "Nodes of one cluster are formatted with one id: see `millstream format --help`, or use --cluster-id."
 
 
@@ -56,6 +59,17 @@ def registered_endpoints(
                 )
             )
     return tuple(found)
+
+
+def controller_endpoints(node: Node) -> tuple[Endpoint, ...]:
+    """Where other nodes find this controller. One that listens on all addresses and advertises none is found by what
+    the fixed voters are told: that, and no `localhost`, is what a dynamic quorum shall begin with one day."""
+    found = registered_endpoints(node.endpoints, node.listeners, controller=True)
+    listens_on = next((listener.host for listener in node.listeners if listener.is_controller), None)
+    known = {voter.id: voter for voter in quorum_voters(node.settings)}.get(node.node_id)
+    if known is None or node.endpoints.advertised_controller or listens_on not in _EVERYWHERE:
+        return found
+    return (msgspec.structs.replace(found[0], host=known.host, port=known.port or found[0].port), *found[1:])
 
 
 def voter_endpoint(settings: Settings, endpoints: Endpoints, listeners: Iterable[Listener]) -> VoterEndpoint | None:
@@ -97,7 +111,7 @@ def controller_config(node: Node) -> ControllerNodeConfig:
         node_id=node.node_id,
         metadata_log_dir=node.storage.layout.metadata_log_dir,
         directory_id=node.storage.metadata_directory_id,
-        controller_endpoints=registered_endpoints(node.endpoints, node.listeners, controller=True),
+        controller_endpoints=controller_endpoints(node),
         cluster_id=node.cluster_id,
         quorum=QuorumConfig.of(settings),
         bootstrap=node.storage.bootstrap,

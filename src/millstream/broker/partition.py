@@ -337,9 +337,10 @@ class Partition:
         self._release_everyone()
 
     def _release_everyone(self) -> None:
+        # Taken out one by one, each before it is called: this may be the call of one of them, inside of `_committed`.
         committers, self._committers = self._committers, deque()
-        for _, listener in committers:
-            listener()
+        while committers:
+            committers.popleft()[1]()
         for listener in self._deleters.copy():
             listener()
         self._wakeups.log_grew(self)

@@ -171,6 +171,9 @@ class Partitions:
             partition.min_isr_changed(min_isr)
             partition.isr_committed(state.isr, state.partition_epoch, state.replicas)
             partition.sync_before_ack_changed(sync_before_ack=sync_before_ack)
+            if log.is_offline:
+                # There was nobody to take over when it failed, and there may be now.
+                self._went_offline(partition)
             return
         self._node.replica_fetchers.unfollow(partition)
         partition.lead(

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from millstream.quorum.voters import VoterEndpoint
 
 NO_EPOCH = -1
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CHANGE_TIMEOUT_MS = 10_000
 _log = Logger("millstream.quorum")
 
@@ -96,7 +97,7 @@ class VoterUpkeep:
         known = quorum.voters.find(quorum.node_id)
         if quorum.is_voter:
             assert known is not None
-            return self._update() if known.endpoints != self._endpoints else None
+            return self._update() if known.endpoints != self._endpoints and self._is_reachable() else None
         if not self._config.auto_join or not self._endpoints:
             return None
         if known is not None:
@@ -113,6 +114,11 @@ class VoterUpkeep:
             ],
             ack_when_committed=False,
         )
+
+    def _is_reachable(self) -> bool:
+        """Whether others may know our addresses: one that nobody told us is `localhost`, which others are as well."""
+        others = [each.host for voter in self._quorum.voters for each in voter.endpoints]
+        return all(each.host != "localhost" for each in self._endpoints) or all(host in _LOOPBACK for host in others)
 
     def _update(self) -> UpdateRaftVoterRequest:
         quorum = self._quorum

@@ -12,13 +12,13 @@ The answer to EndTxn leaves when the decision is committed; the markers follow, 
 are led here, so that the producer's next transaction finds this one complete.
 
 A coordinator that is cut off from the cluster, and not from its clients, knows an old state: another has taken over.
-What it writes is never committed, but a refusal writes nothing, and many are final: a producer that heard that it is
-fenced, or in no transaction, would give up. So such a coordinator does not say that; it says that it is none.
+What it writes is never committed, but many answers need nothing written, and many are final: a producer that heard that
+it is fenced would give up, one that heard of the end of its last transaction would take it for that of the next. So
+such a coordinator does not say that; it says that it is none.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from millstream.broker.dispatch import Deferred
 from millstream.broker.transaction_markers import MarkerRound
 from millstream.metadata.features import TRANSACTION_VERSION
 from millstream.metadata.names import TRANSACTIONS_TOPIC
-from millstream.protocol.errors import ErrorCode
+from millstream.protocol.errors import ErrorCode, NotCoordinator
 from millstream.transactions.ending import WriteMarkers
 from millstream.transactions.machine import TransactionMachine
 from millstream.transactions.participants import decide_add_partitions, decide_verify
@@ -79,7 +79,9 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
     ) -> Deferred:
         """As for every coordinator. That an id is not empty is known without asking which shard it belongs to."""
         if name:
-            return super().submit(name, decide, refuse=lambda code: refuse(self._believable(code)))
+            return super().submit(
+                name, partial(self._decide, decide), refuse=lambda code: refuse(self._believable(code))
+            )
         refused = Deferred()
         refused.finish(refuse(ErrorCode.INVALID_REQUEST))
         return refused
@@ -91,17 +93,23 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
 
         For those who are about to write for the producer: the leaders of the partitions (KIP-890).
         """
-        ask = partial(_take_part, transactional_id, producer_id, epoch, places, add)
+        return self.submit(
+            transactional_id,
+            partial(_take_part, transactional_id, producer_id, epoch, places, add),
+            refuse=lambda code: dict.fromkeys(places, code),
+        )
 
-        def decide(machine: TransactionMachine, token: Token, now_ms: int) -> Decision[dict[Place, ErrorCode]]:
-            decision = ask(machine, token, now_ms)
-            assert decision.response is not None
-            if all(code is ErrorCode.NONE for code in decision.response.values()):
-                return decision
-            told = {place: self._believable(code) for place, code in decision.response.items()}
-            return replace(decision, response=told)
-
-        return self.submit(transactional_id, decide, refuse=lambda code: dict.fromkeys(places, code))
+    def _decide(
+        self,
+        decide: Callable[[TransactionMachine, Token, int], Decision[Any]],
+        machine: TransactionMachine,
+        token: Token,
+        now_ms: int,
+    ) -> Decision[Any]:
+        decision = decide(machine, token, now_ms)
+        if not decision.records and not self._node.membership.is_in_touch:
+            raise NotCoordinator
+        return decision
 
     def _believable(self, code: ErrorCode) -> ErrorCode:
         """What may be said with the state that is known here; see the module's docstring."""

@@ -57,7 +57,8 @@ def decide_register_broker(image: MetadataImage, broker: Broker, *, clean_shutdo
     if predecessor is not None and not predecessor.fenced:
         records += _fence(state, predecessor)
         state, _ = apply(image, records)
-    if predecessor is not None and clean_shutdown_epoch != predecessor.epoch:
+    # One that is not registered may have been, before its disk was replaced: whatever it was eligible for is in doubt.
+    if predecessor is None or clean_shutdown_epoch != predecessor.epoch:
         records += changes_after_unclean_shutdown(state, broker.id)
     epoch = image.offset + 1
     registration = register_broker_record(broker, image.metadata_version)

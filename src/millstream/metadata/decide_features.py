@@ -20,6 +20,7 @@ from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT, METADATA_V
 from millstream.metadata.leadership import ELIGIBLE_LEADER_REPLICAS
 from millstream.metadata.partition_change import MIN_INSYNC_REPLICAS
 from millstream.protocol.errors import BrokerError, ErrorCode
+from millstream.protocol.messages.metadata.clear_elr import ClearElrRecord
 from millstream.protocol.messages.metadata.config import ConfigRecord
 from millstream.protocol.messages.metadata.feature_level import FeatureLevelRecord
 from millstream.protocol.messages.metadata.no_op import NoOpRecord
@@ -73,6 +74,7 @@ def decide_update_features(
             _check_metadata_version(update, finalized)
             _check_kraft_version(update, kraft)
         _check_dependencies(wanted)
+        _check_nobody_waits_for_eligible(image, wanted)
     except BrokerError as refusal:
         message = f"No feature was updated: {refusal.message}"
         return Decision((), UpdateFeaturesResponse(error_code=refusal.code, error_message=message))
@@ -84,6 +86,7 @@ def decide_update_features(
     if upgrades_kraft_version(request, kraft.level):
         records.append(NoOpRecord())
     records += _eligible_leaders_need_a_default(image, wanted, min_insync_replicas)
+    records += _old_eligible_leaders(image, wanted)
     response = UpdateFeaturesResponse(
         error_message=None,
         results=[
@@ -163,6 +166,26 @@ def _check_dependencies(wanted: Mapping[str, int]) -> None:
         raise InvalidUpdateVersion(
             f"{ELIGIBLE_LEADER_REPLICAS} needs {METADATA_VERSION} {levels.ELIGIBLE_LEADER_REPLICAS} or later."
         )
+
+
+def _check_nobody_waits_for_eligible(image: MetadataImage, wanted: Mapping[str, int]) -> None:
+    """Without KIP-966 a partition with nobody in sync would never be led again."""
+    if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) or not image.features.get(ELIGIBLE_LEADER_REPLICAS, 0):
+        return
+    for topic in image.topics.by_id.values():
+        for number, partition in topic.partitions.items():
+            if not partition.isr:
+                raise InvalidUpdateVersion(
+                    f"{ELIGIBLE_LEADER_REPLICAS} cannot be switched off: {topic.name}-{number} has nobody in sync."
+                )
+
+
+def _old_eligible_leaders(image: MetadataImage, wanted: Mapping[str, int]) -> list[MetadataRecord]:
+    """Nobody looks after who is eligible while KIP-966 is off: it must not be found when that is on again."""
+    if wanted.get(ELIGIBLE_LEADER_REPLICAS, 0) == image.features.get(ELIGIBLE_LEADER_REPLICAS, 0):
+        return []
+    partitions = (each for topic in image.topics.by_id.values() for each in topic.partitions.values())
+    return [ClearElrRecord(topic_name="")] if any(each.elr or each.last_known_elr for each in partitions) else []
 
 
 def _eligible_leaders_need_a_default(

@@ -121,7 +121,8 @@ class _Draft:
         self.isr = tuple(replica for replica in isr if replica not in out)
         self._doubtful = wanted.doubtful
         self.leader = before.leader
-        self.elr = before.elr
+        # Nobody has kept up what is left from before the feature was switched off.
+        self.elr = before.elr if self.with_eligible else ()
         self.last_known_elr = before.last_known_elr
         self.recovery_state = before.leader_recovery_state if wanted.recovery_state is None else wanted.recovery_state
 

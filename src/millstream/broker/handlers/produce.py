@@ -43,7 +43,12 @@ TOPIC_IDS_SINCE = 13
 HINTS_SINCE = 10
 # Refusals that follow from what else a producer has written.
 _BY_THE_LOG = frozenset(
-    {ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNKNOWN_PRODUCER_ID}
+    {
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        ErrorCode.INVALID_TXN_STATE,
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    }
 )
 _NO_LOG_START = frozenset(
     {
@@ -130,6 +135,12 @@ def _hosted(topic: TopicProduceData, ctx: Context) -> tuple[dict[int, Partition]
     return {} if found is None else found.partitions, None
 
 
+def _believable(code: ErrorCode, ctx: Context) -> ErrorCode:
+    """A leader that was replaced and does not know lacks what the producer wrote since, and must not judge it."""
+    is_final = code in _BY_THE_LOG and not ctx.broker.membership.is_in_touch
+    return ErrorCode.NOT_LEADER_OR_FOLLOWER if is_final else code
+
+
 def _append(
     partition: Partition | None,
     topic: TopicProduceData,
@@ -153,15 +164,12 @@ def _append(
             if len(records) >= HEADER_BYTES and records[ATTRIBUTES_BYTE] & TRANSACTIONAL_BIT:
                 return PartitionProduceResponse(index=data.index, error_code=_WRITE_TRANSACTION.refusal, base_offset=-1)
         elif (partition.topic, partition.index) in refused:
-            code = refused[partition.topic, partition.index]
+            code = _believable(refused[partition.topic, partition.index], ctx)
             return PartitionProduceResponse(index=data.index, error_code=code, base_offset=-1)
         appended = partition.append(records, acks, now_ms, zstd_allowed=ctx.version >= ZSTD_SINCE)
     except BrokerError as refusal:
         metrics.failed_produces += 1
-        code = refusal.code
-        if code in _BY_THE_LOG and not ctx.broker.membership.is_in_touch:
-            # A leader that was replaced and does not know lacks what the producer wrote since, and must not judge it.
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        code = _believable(refusal.code, ctx)
         return PartitionProduceResponse(
             index=data.index,
             error_code=code,
