@@ -21,7 +21,7 @@ from millstream.client.sync import SyncClient
 from millstream.records.codecs import Codec
 from millstream.spark import exactly_once_sink
 from millstream.spark.exactly_once_checkpoint import BatchEnd
-from millstream.spark.exactly_once_sink import CheckpointMismatch, Sink
+from millstream.spark.exactly_once_sink import CheckpointMismatch, Fenced, Sink
 from millstream.spark.exactly_once_sources import SourceUnknown
 
 if TYPE_CHECKING:
@@ -193,3 +193,16 @@ def test_a_shared_group_has_offsets_of_sources_only(
         query(f"{fresh_name}-query", group=application).run(0, {fresh_name: {"0": 5}})
     assert offsets_of(bootstrap, application, fresh_name, rows.topic) == {}
     assert rows.written == []
+
+
+def test_of_two_with_one_transactional_id_the_older_is_fenced(
+    make_topic: MakeTopic, rows: Rows, query: Callable[..., Query]
+) -> None:
+    """The same application, started twice, on machines that share no checkpoint."""
+    source = make_topic(1)
+    shared = {"group": f"{source}-application", "transactional_id": f"{source}-application-0"}
+    older, newer = query(f"{source}-older", **shared), query(f"{source}-newer", **shared)
+    older.run(0, {source: {"0": 5}})
+    newer.run(0, {source: {"0": 7}})
+    with pytest.raises(Fenced, match=f"{source}-older was fenced in batch 1"):
+        older.run(1, {source: {"0": 7}})

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.client.admin import raise_first
-from millstream.client.admin.topics import NewTopic, create_topics, list_topics
+from millstream.client.admin.topics import NewTopic, create_partitions, create_topics, list_topics
 from millstream.client.sync import SyncClient
 from millstream.streams import NotCopartitioned, StreamsBuilder, within
+from millstream.streams.errors import TopologyError
+from millstream.streams.lower.sinking import refuse_growth
 from millstream.streams.lower.subtopologies import subtopologies
-from millstream.streams.lower.topics import check_copartitioned, partition_counts, prepare_topics
+from millstream.streams.lower.topics import check_copartitioned, find_counts, partition_counts, prepare_topics
 from millstream.streams.settings import settings_of
 
 if TYPE_CHECKING:
@@ -22,6 +24,10 @@ if TYPE_CHECKING:
 
 def joined(one: Any, other: Any) -> str:
     return f"{one}|{other}"
+
+
+def joined_up(_key: Any, each: str, so_far: str) -> str:
+    return so_far + each
 
 
 def rekeyed(_key: Any, each: str) -> str:
@@ -43,6 +49,15 @@ JOINS: dict[str, Callable[[StreamsBuilder], Any]] = {
     "streams": lambda b: b.stream("a").join(b.stream("b"), joined, within(5), result=str).to("out"),
     "a stream and a table": lambda b: b.stream("a").left_join(b.table("b"), joined, value=str).to("out"),
     "tables": lambda b: b.table("a").outer_join(b.table("b"), joined).to_stream().to("out"),
+    "streams of one table": lambda b: (
+        b.stream("a")
+        .group_by_key()
+        .cogroup(joined_up)
+        .cogroup(b.stream("b").group_by_key(), joined_up)
+        .aggregate(str)
+        .to_stream()
+        .to("out")
+    ),
 }
 
 
@@ -90,3 +105,27 @@ def test_an_application_is_refused_before_it_has_made_a_topic(millstream: Millst
         with pytest.raises(NotCopartitioned, match=f"'{name}-a' has 2, '{name}-b' has 3"):
             client.run(prepare_topics, plan, settings)
         assert not [topic.name for topic in client.run(list_topics) if topic.name.startswith(f"{name}-app-")]
+
+
+def test_where_tasks_keep_what_is_in_no_store_grows_with_the_topics(
+    millstream: MillstreamProcess, fresh_name: str
+) -> None:
+    """An application without state goes on with more partitions."""
+    name = fresh_name
+    builder = StreamsBuilder(key=str, value=str)
+    builder.stream(f"{name}-in").to(f"{name}-out")
+    plan = builder.build().plan
+    settings = settings_of(f"{name}-app", millstream.bootstrap_servers, {})
+    with SyncClient({"bootstrap.servers": millstream.bootstrap_servers}) as client:
+        raise_first(client.run(create_topics, [NewTopic(f"{name}-{each}", 2, 1) for each in ("in", "out")]))
+        assert client.run(prepare_topics, plan, settings)[f"{name}-app-tasks-changelog"] == 2
+        raise_first(client.run(create_partitions, {f"{name}-in": 5}))
+        assert client.run(prepare_topics, plan, settings)[f"{name}-app-tasks-changelog"] == 5
+        found = client.run(find_counts, [f"{name}-app-tasks-changelog"])
+        assert list(found.values()) == [5]
+
+
+def test_topics_with_state_must_not_grow_while_an_application_runs() -> None:
+    refuse_growth([("counted", 0), ("counted", 2), ("passed-on", 7)], {"counted": 3})
+    with pytest.raises(TopologyError, match="'counted' had 3 partitions when the application started"):
+        refuse_growth([("counted", 0), ("counted", 3)], {"counted": 3})

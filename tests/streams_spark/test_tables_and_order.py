@@ -6,9 +6,11 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from millstream.streams import Application, StreamsBuilder, concat, value
+from millstream.streams.queries import KeyValueView
 from tests.streams_spark.cutting import Cuts, as_table
 from tests.streams_spark.test_application import WAYS, Cluster, cluster, settings, with_prefix
 from tests.streams_spark.test_native import texts
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,3 +57,18 @@ def test_tables_come_back_and_keys_keep_their_order(
     assert (
         table == as_table(cluster.read(f"{name}-first-changelog")) == as_table(cluster.read(f"{name}-again-changelog"))
     )
+
+
+def test_a_table_may_be_there_to_be_asked_only(
+    spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path
+) -> None:
+    builder = StreamsBuilder(key=str, value=str)
+    builder.table(f"{fresh_name}-users", store="users")
+    cluster.make(f"{fresh_name}-users")
+    app = Application(builder.build(), fresh_name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
+    with app.start(spark):
+        cluster.feed([(0, (f"{fresh_name}-users", b"anna", b"Bern", 0))])
+        app.process_all_available()
+        users = app.store("users")
+        assert isinstance(users, KeyValueView)
+        wait_until(lambda: users.get("anna") == "Bern", "the table to be read", within_s=60)

@@ -1,7 +1,8 @@
 """The driver's side: one transaction for each micro-batch, in `foreachBatch`.
 
-1. The driver holds the producer; its transactional id is the query's id. Starting it fences whoever wrote before: an
-   older driver, a task that was given up and still runs.
+1. The driver holds the producer; its transactional id is the query's id, or one that streams give it, by which they
+   find each other without a checkpoint. Starting it fences whoever wrote before: an older driver, a task that was given
+   up and still runs.
 2. All writer tasks of the batch write with that producer id and epoch (exactly_once_task.py).
 3. The offsets where the batch ends go to a consumer group, in the same transaction, each with a note: query, batch,
    and a digest of the plan. Then the transaction is committed, and Spark marks the batch as done. The group is the
@@ -108,6 +109,7 @@ class Sink:
         exactly_once: bool,
         group: str | None = None,
         lag_group: str | None = None,
+        transactional_id: str | None = None,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
         spark_keeps_state: bool = False,
     ) -> None:
@@ -117,6 +119,7 @@ class Sink:
         self._exactly_once = exactly_once
         self._given_group = group
         self._lag_group = lag_group
+        self._transactional_id = transactional_id
         self._timeout_ms = transaction_timeout_ms
         self._checkpoint: Checkpoint | None = None
         self._query_id = ""
@@ -189,7 +192,7 @@ class Sink:
     def _begin(self, client: SyncClient) -> Transaction:
         """A producer at an epoch that was never used; it is taken, so that no second try can use it."""
         producer, self._producer = self._producer, None
-        return producer or client.run(begin, self._query_id, self._timeout_ms)
+        return producer or client.run(begin, self._transactional_id or self._query_id, self._timeout_ms)
 
     def _commit(self, client: SyncClient, transaction: Transaction) -> None:
         following = client.run(end_transaction, transaction, commit=True)

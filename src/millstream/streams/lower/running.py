@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.client.groups import committed_offsets
 from millstream.client.sync import SyncClient
-from millstream.spark.exactly_once_sink import Sink
+from millstream.spark.exactly_once_sink import Sink, begin
 from millstream.streams.lower.deciding import refuse_unknown
 from millstream.streams.lower.direct.eligible import runs_directly
 from millstream.streams.lower.direct.engine import DirectEngine
@@ -79,6 +79,7 @@ class Running:
         spark.dataSource.register(JsonDataSource)
         with SyncClient(self._settings.connection) as client:
             counts = client.run(prepare_topics, self._plan, self._settings)
+            self._fence_others(client)
             places = self._committed(spark, client, counts)
         run_id = f"{self._settings.application_id}/{time.time_ns()}"
         self.queries = []
@@ -92,7 +93,7 @@ class Running:
                 log.info("sub-topology %d runs in Python: %s", part.number, reason)
                 engine = TaskEngine(self._plan, part, self._settings, partitions, run_id)
             rows = self._read(spark, part, engine, counts, places)
-            self.queries.append(self._started(rows, part, engine))
+            self.queries.append(self._started(rows, part, engine, counts))
         if self._trigger == AVAILABLE_NOW:
             threading.Thread(target=self._stop_when_done, name=f"until-done-{run_id}", daemon=True).start()
 
@@ -103,6 +104,15 @@ class Running:
         except Exception:  # noqa: BLE001  # why it ended is for who waits
             log.debug("%s failed", self._settings.application_id)
         self.stop()
+
+    def _fence_others(self, client: SyncClient) -> None:
+        """Whoever runs this application elsewhere can commit nothing from here on, so the offsets that are read now
+        are those to go on from."""
+        for part in self._parts if self._exactly_once else ():
+            client.run(begin, self._transactional_id(part), self._settings.transaction_timeout_ms)
+
+    def _transactional_id(self, part: SubTopology) -> str:
+        return f"{self._settings.application_id}-{part.number}"
 
     def _committed(self, spark: SparkSession, client: SyncClient, counts: dict[str, int]) -> dict[TopicPartition, int]:
         """The group's offsets in topics that have no checkpoint. Others are not asked for: the answer would wait for
@@ -122,11 +132,11 @@ class Running:
     def _checkpoint(self, part: SubTopology) -> str:
         return str(PurePosixPath(self._settings.folder) / self._settings.application_id / str(part.number))
 
-    def _started(self, rows: DataFrame, part: SubTopology, engine: Engine) -> StreamingQuery:
+    def _started(self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int]) -> StreamingQuery:
         """One after the other: each source starts a Python of its own, which Spark gives ten seconds. On a busy machine
         that is too short at times, so a query that died of it is started again."""
         for _ in range(_STARTS):
-            query = self._start_query(rows, part, engine)
+            query = self._start_query(rows, part, engine, counts)
             deadline = time.monotonic() + _START_S
             while query.isActive and _is_undecided(query) and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
@@ -161,18 +171,22 @@ class Running:
         at_once = self._settings.offsets_max or engine.offsets_max
         return reader.option("maxOffsetsPerTrigger", str(at_once)).schema(engine.schema).load()
 
-    def _start_query(self, rows: DataFrame, part: SubTopology, engine: Engine) -> StreamingQuery:
+    def _start_query(
+        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int]
+    ) -> StreamingQuery:
         settings = self._settings
         checkpoint = self._checkpoint(part)
         direct = None
         if isinstance(engine, NativeEngine) and runs_directly(self._plan, part):
             direct = DirectEngine(self._plan, part, settings, engine)
-        layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint, direct)
+        fixed = {name: counts[name] for name in self._names(part)} if part.logged or part.table_stores else {}
+        layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint, direct, partitions=fixed)
         sink = Sink(
             layout,  # type: ignore[arg-type]  # it writes as one
             location=checkpoint,
             exactly_once=self._exactly_once,
             group=settings.application_id,
+            transactional_id=self._transactional_id(part),
             transaction_timeout_ms=settings.transaction_timeout_ms,
         )
         writer = rows.writeStream.foreachBatch(sink).queryName(f"{settings.application_id}-{part.number}")
@@ -242,7 +256,8 @@ def _has_batches(spark: SparkSession, checkpoint: str) -> bool:
     context: Any = spark.sparkContext
     path = context._jvm.org.apache.hadoop.fs.Path(checkpoint, "offsets")
     files = path.getFileSystem(context._jsc.hadoopConfiguration())
-    return bool(files.exists(path)) and any(file.isFile() for file in files.listStatus(path))
+    # Others are left from a batch that was being written down.
+    return bool(files.exists(path)) and any(file.getPath().getName().isdecimal() for file in files.listStatus(path))
 
 
 def _close_after(query: StreamingQuery, sink: Sink) -> None:

@@ -15,9 +15,10 @@ from millstream.records.codecs import Codec
 from millstream.spark.exactly_once_checkpoint import Checkpoint
 from millstream.spark.exactly_once_routing import Layout
 from millstream.spark.offsets import Offsets
+from millstream.streams.errors import TopologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import DataFrame, Row
 
@@ -83,7 +84,10 @@ class EngineLayout:
         compression: str,
         checkpoint: str,
         direct: DirectEngine | None = None,
+        *,
+        partitions: Mapping[str, int] | None = None,
     ) -> None:
+        """`partitions` are those of topics that must not grow: a key's state stays where the key was."""
         self.options = dict(connection)
         self._engine = engine
         self._direct = direct
@@ -91,6 +95,7 @@ class EngineLayout:
         columns = COLUMNS if engine.only_topic is None else tuple(name for name in COLUMNS if name != "topic")
         self._layout = Layout(self.options, engine.only_topic, columns, Codec[compression.upper()])
         self._location = checkpoint
+        self._partitions = dict(partitions or {})
         self._checkpoint: Checkpoint | None = None
 
     def write(self, batch: DataFrame, client: SyncClient, transaction: Transaction | None, batch_id: int) -> list[Any]:
@@ -113,8 +118,19 @@ class EngineLayout:
             for name, value in _SETTINGS.items():
                 batch.sparkSession.conf.set(name, value)
         end = _offsets(self._checkpoint, batch_id)
+        refuse_growth(end.places, self._partitions)
         begin = _offsets(self._checkpoint, batch_id - 1) if batch_id > 0 else end.begin
         return Span({} if begin is None else begin.places, end.places, end.ids)
+
+
+def refuse_growth(places: Iterable[TopicPartition], partitions: Mapping[str, int]) -> None:
+    """Keys that move to new partitions would not find their state, nor what they are joined with."""
+    for topic, index in places:
+        if index >= partitions.get(topic, index + 1):
+            raise TopologyError(
+                f"topic {topic!r} had {partitions[topic]} partitions when the application started and has more now: "
+                "its keys are no longer where their state is. Reset the application, or give it another id"
+            )
 
 
 def _offsets(checkpoint: Checkpoint, batch_id: int) -> Offsets:

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from millstream.client.admin.topics import NewTopic, create_topics
+from millstream.client.admin import raise_first
+from millstream.client.admin.topics import NewTopic, create_partitions, create_topics
 from millstream.client.errors import Refusal
 from millstream.protocol.errors import ErrorCode
 from millstream.streams.errors import NotCopartitioned, TopologyError
 from millstream.streams.lower.subtopologies import global_tables, subtopologies
-from millstream.streams.plan.nodes import Repartition, Sink
+from millstream.streams.plan.nodes import Repartition, Sink, TableMerge
 from millstream.streams.plan.physical import InternalTopic, internal_topics
 
 if TYPE_CHECKING:
@@ -69,8 +70,12 @@ def partition_counts(plan: Plan, parts: Sequence[SubTopology], known: dict[str, 
 
 
 def check_copartitioned(parts: Sequence[SubTopology], counts: dict[str, int], plan: Plan) -> None:
-    """Refuse joins of topics that turn out to have different numbers of partitions."""
-    joined = {node.name for node in plan.nodes if "Join" in type(node).__name__ and len(node.inputs) > 1}
+    """Refuse joins, and tables of several streams, whose topics turn out to have different numbers of partitions."""
+    joined = {
+        node.name
+        for node in plan.nodes
+        if isinstance(node, TableMerge) or ("Join" in type(node).__name__ and len(node.inputs) > 1)
+    }
     for part in parts:
         found = {topic: counts[topic] for topic in part.topics}
         if len(set(found.values())) > 1 and joined & part.nodes:
@@ -122,6 +127,7 @@ async def prepare_topics(client: Client, plan: Plan, settings: Settings) -> dict
     named[tasks_topic(settings.application_id)] = tasks
     wanted = owned_topics(plan, settings.application_id)
     existing = await find_counts(client, [topic.name for topic in wanted], must_exist=False)
+    await _grow(client, tasks_topic(settings.application_id), existing, tasks)
     for name, count in existing.items():
         if count != named[name]:
             raise TopologyError(
@@ -131,6 +137,14 @@ async def prepare_topics(client: Client, plan: Plan, settings: Settings) -> dict
     missing = [topic for topic in wanted if topic.name not in existing]
     await _create(client, missing, named, settings)
     return named
+
+
+async def _grow(client: Client, topic: str, existing: dict[str, int], wanted: int) -> None:
+    """Its records say for themselves which task they are of: it may have more partitions than it was made with."""
+    if topic in existing:
+        if existing[topic] < wanted:
+            raise_first(await create_partitions(client, {topic: wanted}))
+        existing[topic] = wanted
 
 
 async def _create(client: Client, topics: Sequence[InternalTopic], counts: dict[str, int], settings: Settings) -> None:

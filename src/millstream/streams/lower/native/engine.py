@@ -222,6 +222,9 @@ class NativeEngine:
             if node.name in self._tables:
                 topic = table_chain(self._plan, node.name)[0].topic
                 self._tables[node.name].add(found[node.name].rows, counts.get(topic, 0))
+        if not out:
+            # A table that is there to be asked: its topic is its changelog, and nothing is written.
+            return frame_of(next(iter(found.values())).rows.sparkSession, as_table([]))
         rows = out[0]
         for other in out[1:]:
             rows = rows.unionByName(other)
@@ -352,5 +355,8 @@ class NativeEngine:
 
 
 def _set_up(spark: SparkSession) -> None:
-    """A query has a session of its own. Adapting takes a job for each step, and small steps are what there is."""
+    """A query has a session of its own. Adapting takes a job for each step, and small steps are what there is. Whatever
+    the user's session says, expressions mean what they mean to the interpreter: overflow and division by 0 are errors.
+    """
     spark.conf.set("spark.sql.adaptive.enabled", "false")
+    spark.conf.set("spark.sql.ansi.enabled", "true")

@@ -103,6 +103,8 @@ def collect_records(batch: pa.RecordBatch, by_partition: dict[int, list[Any]]) -
 
 def as_table(rows: list[tuple[Any, ...]]) -> pa.Table:
     """Records without headers as the writer takes them."""
+    if not rows:
+        return _OUTPUT_SCHEMA.empty_table()
     columns = zip(zip(*rows, strict=True), _OUTPUT_SCHEMA, strict=True)
     return pa.table([pa.array(column, field.type) for column, field in columns], schema=_OUTPUT_SCHEMA)
 
