@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
+import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,6 +129,9 @@ def run(seconds: float, *, keep: bool) -> None:
             broker.create_topic(topic, partitions=PARTITIONS)
         with quiet_children(Path(folder) / "spark.log"):
             spark = millstream.spark.session("local[2]", name="demo", log_level="OFF")
+        interrupted = threading.Event()
+        # Spark's own handler talks to its JVM, maybe in the middle of another talk: both then fail.
+        signal.signal(signal.SIGINT, lambda *_: interrupted.set())
         console.print(f"Spark {spark.version} is up after {time.perf_counter() - started:.1f} s; three pipelines:")
         feed, results = Feed(servers), Results(servers)
         queries: list[StreamingQuery] = []
@@ -138,7 +143,7 @@ def run(seconds: float, *, keep: bool) -> None:
                 watch = start_watch(spark, servers, Path(folder))
                 queries += watch.queries
                 feed.start(None if keep else seconds)
-                screen.follow(queries)
+                screen.follow(queries, interrupted.is_set)
             answered = ask(watch, feed.stolen)
         except KeyboardInterrupt:
             console.print("stopping ...")

@@ -19,6 +19,7 @@ from millstream.spark.progress_table import table_of
 from millstream.streams.serdes import LONG_SERDE, STRING_SERDE, TimeWindowedSerde
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, Self
 
     from demo_feed import Feed
@@ -99,10 +100,12 @@ class Screen:
         self._live.stop()
         self._spark.streams.removeListener(self._watch)
 
-    def follow(self, queries: list[StreamingQuery]) -> None:
+    def follow(self, queries: list[StreamingQuery], interrupted: Callable[[], bool]) -> None:
         """Until the feed has ended and everything that it wrote has come through."""
         patience_s = time.monotonic() + PATIENCE_S
         while self._feed.running or (not self._complete() and time.monotonic() < patience_s):
+            if interrupted():
+                raise KeyboardInterrupt
             time.sleep(EVERY_S)
             if self._feed.running:
                 patience_s = time.monotonic() + PATIENCE_S
