@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, Verbosity, settings
 
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_process import MillstreamProcess
+from tests.support.own_broker import own_broker_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -112,14 +113,7 @@ def broker(request: pytest.FixtureRequest) -> RunningBroker:
 @pytest.fixture
 def own_broker(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ApacheKafka | MillstreamProcess]:
     """A running broker of the kind that `--against` names, for tests that stop or kill it."""
-    made: ApacheKafka | MillstreamProcess
-    if request.param == "millstream":
-        made = MillstreamProcess(tmp_path, settings=QUICK, controller_listener=True)
-    else:
-        made = ApacheKafka(tmp_path)
-        made.format()
-    with made:
-        made.start()
+    with own_broker_of(request.param, tmp_path, settings=QUICK, controller_listener=True) as made:
         yield made
 
 

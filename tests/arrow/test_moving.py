@@ -13,7 +13,7 @@ from millstream.client.admin.partitions import alter_reassignments
 from millstream.client.admin.topics import DescribedTopic, NewTopic, create_topics, describe_topics
 from millstream.client.sync import SyncClient
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.millstream_process import MillstreamProcess
+from tests.support.own_broker import own_broker_of
 from tests.support.ports import free_ports
 from tests.support.waiting import wait_until
 
@@ -22,20 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from millstream.client.client import Client
+    from tests.support.millstream_process import MillstreamProcess
 
 NUMBERS = [b"%05d" % index for index in range(2000)]
 
 
 @pytest.fixture(params=["millstream", pytest.param("apache-kafka", marks=pytest.mark.java)])
 def restarting(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ApacheKafka | MillstreamProcess]:
-    made: ApacheKafka | MillstreamProcess
-    if request.param == "millstream":
-        made = MillstreamProcess(tmp_path)
-    else:
-        made = ApacheKafka(tmp_path)
-        made.format()
-    with made:
-        made.start()
+    with own_broker_of(request.param, tmp_path) as made:
         yield made
 
 

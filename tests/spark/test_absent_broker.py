@@ -23,13 +23,15 @@ from millstream.spark.options import Selection, parse_read
 from millstream.spark.planning import find_present
 from millstream.spark.ranges import Range
 from millstream.spark.reading import read_range
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.millstream_process import MillstreamProcess
+from tests.support.own_broker import own_broker_of
 from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from tests.support.apache_kafka import ApacheKafka
+    from tests.support.millstream_process import MillstreamProcess
 
 VALUES = [b"one", b"two"]
 SCHEMA = schema_of(["value"])
@@ -38,14 +40,7 @@ PATIENCE_S = 120
 
 @pytest.fixture(params=["millstream", pytest.param("apache-kafka", marks=[pytest.mark.java, pytest.mark.slow])])
 def returning(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ApacheKafka | MillstreamProcess]:
-    made: ApacheKafka | MillstreamProcess
-    if request.param == "millstream":
-        made = MillstreamProcess(tmp_path)
-    else:
-        made = ApacheKafka(tmp_path)
-        made.format()
-    with made:
-        made.start()
+    with own_broker_of(request.param, tmp_path) as made:
         yield made
 
 
