@@ -38,8 +38,7 @@ def produce(session: Session, name: str) -> Figures:
 
 def end_to_end(session: Session, name: str) -> Figures:
     """One record at a time, from `produce` to `poll`: it is read once two more nodes hold it."""
-    cluster = cluster_nodes.shared(session, name)
-    with cluster.topic(partitions=1) as topic:
+    with cluster_nodes.alone(session, name) as cluster, cluster.topic(partitions=1) as topic:
         return one_at_a_time(cluster.bootstrap_servers, topic, session.amount(5_000, 500))
 
 

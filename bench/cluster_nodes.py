@@ -7,7 +7,9 @@ Apache Kafka has half of the heap that its single one has, since three of them s
 from __future__ import annotations
 
 import itertools
-from contextlib import contextmanager
+import os
+import signal
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from tests.support.apache_kafka import PRODUCTION, ApacheKafka
@@ -85,6 +87,26 @@ class ThreeNodes:
     def stop(self) -> None:
         for node in self.nodes.values():
             node.kill()
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Warm, and without a claim to a processor: nodes that idle still wake up some hundred times a second."""
+        for node in self.nodes.values():
+            os.kill(node.pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for node in self.nodes.values():
+                os.kill(node.pid, signal.SIGCONT)
+        # All of them have missed each other, so they elect, and come back, as after any failure.
+        wait_until(self._makes_topics, "a cluster that works again", within_s=180, every_s=0.5)
+
+    def _makes_topics(self) -> bool:
+        try:
+            with self.topic(partitions=3):
+                return True
+        except (OSError, AssertionError):
+            return False
 
     def _all_know_all(self) -> bool:
         try:
@@ -198,6 +220,17 @@ class ThreeNodes:
 def shared(session: Session, name: str) -> ThreeNodes:
     """The contender's cluster, started when a row first needs it and kept warm until the end."""
     return session.shared(f"three-{name}", lambda: _started(name, session.folder(f"three-{name}-")))
+
+
+@contextmanager
+def alone(session: Session, name: str) -> Iterator[ThreeNodes]:
+    """The contender's cluster with the processors to itself."""
+    cluster = shared(session, name)
+    with ExitStack() as others:
+        for each in session.shared_already(ThreeNodes):
+            if each is not cluster:
+                others.enter_context(each.frozen())
+        yield cluster
 
 
 def _started(name: str, directory: Path) -> ThreeNodes:

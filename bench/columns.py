@@ -12,7 +12,7 @@ import pyarrow as pa
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from bench import contenders
-from bench.contenders import MILLSTREAM
+from bench.contenders import CLIENT_LIMIT, MILLSTREAM, STORE_LIMIT
 from bench.rows import Bar, Figures, Row
 from millstream import arrow
 
@@ -53,8 +53,10 @@ def write(session: Session, name: str) -> Figures:
         start = time.perf_counter()
         arrow.write(broker.bootstrap_servers, topic, batches)
         arrow_rate = records / (time.perf_counter() - start)
-    with contenders.topic(broker, PARTITIONS) as topic:
-        confluent_rate = _produce(broker, topic, min(records, 1_000_000))
+    # The peer always has a whole broker, also where the table goes to one that only stores, or keeps nothing.
+    whole = session.broker(MILLSTREAM)
+    with contenders.topic(whole, PARTITIONS) as topic:
+        confluent_rate = _produce(whole, topic, min(records, 1_000_000))
     return {"arrow records/s": arrow_rate, "confluent records/s": confluent_rate, "ratio": arrow_rate / confluent_rate}
 
 
@@ -105,6 +107,6 @@ ROWS = (
         "arrow.write of a table, 100 B, 6 partitions, acks=all, against confluent-kafka's produce()",
         write,
         (Bar("ratio", "x", at_least=8),),
-        contenders=(MILLSTREAM,),
+        contenders=(MILLSTREAM, STORE_LIMIT, CLIENT_LIMIT),
     ),
 )

@@ -62,6 +62,10 @@ class Session:
             self._running[key] = start()
         return cast("Kept", self._running[key])
 
+    def shared_already(self, kind: type[Kept]) -> list[Kept]:
+        """What rows share of a kind, as far as it was asked for."""
+        return [each for each in self._running.values() if isinstance(each, kind)]
+
     def fresh(self, name: str, settings: Mapping[str, str] | None = None) -> RunningBroker:
         """A contender of a row's own with an empty directory; the row starts and ends it."""
         return contenders.make(name, self.folder(f"{name}-"), settings)
