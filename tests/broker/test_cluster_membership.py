@@ -43,7 +43,7 @@ def active(cluster: Cluster) -> int:
     return wait_until(
         lambda: next((id_ for id_, node in nodes(cluster).items() if node.controller.is_active), None),
         "an active controller",
-        within_s=30,
+        within_s=90,
     )
 
 
@@ -57,21 +57,22 @@ def admin_of(node: Node) -> AdminClient:
 
 def until_leader(cluster: Cluster, topic: str, wanted: object, partition: int = 0) -> None:
     def reached() -> bool:
-        leaders = {node.image.topics.by_name[topic].partitions[partition].leader for node in nodes(cluster).values()}
+        found = [node.image.topics.by_name.get(topic) for node in nodes(cluster).values()]
+        leaders = {-1 if each is None else each.partitions[partition].leader for each in found}
         return all(wanted(leader) if callable(wanted) else leader == wanted for leader in leaders)
 
-    wait_until(reached, f"the leader of {topic}", within_s=30)
+    wait_until(reached, f"the leader of {topic}", within_s=90)
 
 
 def until_in_sync(cluster: Cluster, topic: str, count: int) -> None:
     wait_until(
         lambda: all(
-            len(partition.isr) == count
+            topic in node.image.topics.by_name
+            and all(len(partition.isr) == count for partition in node.image.topics.by_name[topic].partitions.values())
             for node in nodes(cluster).values()
-            for partition in node.image.topics.by_name[topic].partitions.values()
         ),
         f"{count} replicas of {topic} in sync",
-        within_s=60,
+        within_s=120,
     )
 
 
@@ -93,7 +94,7 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
     )
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        messages = consumer.consume(count, 30)
+        messages = consumer.consume(count, 90)
         assert [message.error() for message in messages] == [None] * len(messages)
         return [message.value() or b"" for message in messages]
     finally:
@@ -102,31 +103,35 @@ def read(cluster: Cluster, topic: str, count: int) -> list[bytes]:
 
 def test_every_broker_and_controller_is_registered_everywhere(cluster: Cluster) -> None:
     for node in nodes(cluster).values():
-        assert sorted(broker.id for broker in node.image.brokers.values() if broker.active) == [1, 2, 3]
-        wait_until(lambda node=node: sorted(node.image.controllers) == [1, 2, 3], "all controllers", within_s=30)  # type: ignore[misc]
+        wait_until(
+            lambda node=node: sorted(each.id for each in node.image.brokers.values() if each.active) == [1, 2, 3],  # type: ignore[misc]
+            "all brokers",
+            within_s=90,
+        )
+        wait_until(lambda node=node: sorted(node.image.controllers) == [1, 2, 3], "all controllers", within_s=90)  # type: ignore[misc]
 
 
 def test_an_administrator_may_ask_any_broker(cluster: Cluster) -> None:
     for broker_id, node in nodes(cluster).items():
         admin = admin_of(node)
         topic = f"by-{broker_id}"
-        admin.create_topics([NewTopic(topic, 2, 3)])[topic].result(30)
-        wait_until(lambda topic=topic, node=node: topic in node.image.topics.by_name, "the topic", within_s=30)  # type: ignore[misc]
-        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(30)
+        admin.create_topics([NewTopic(topic, 2, 3)])[topic].result(90)
+        wait_until(lambda topic=topic, node=node: topic in node.image.topics.by_name, "the topic", within_s=90)  # type: ignore[misc]
+        admin.create_partitions([NewPartitions(topic, 4)])[topic].result(90)
         setting = ConfigEntry("retention.ms", "1234567", incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[setting])
-        admin.incremental_alter_configs([resource])[resource].result(30)
+        admin.incremental_alter_configs([resource])[resource].result(90)
         wait_until(
             lambda topic=topic, node=node: node.image.topic_config(topic).get("retention.ms") == "1234567",  # type: ignore[misc]
             "the setting",
-            within_s=30,
+            within_s=90,
         )
         assert len(node.image.topics.by_name[topic].partitions) == 4
         with pytest.raises(KafkaException, match="TOPIC_ALREADY_EXISTS"):
-            admin.create_topics([NewTopic(topic, 2, 3)])[topic].result(30)
-        admin.delete_topics([topic])[topic].result(30)
+            admin.create_topics([NewTopic(topic, 2, 3)])[topic].result(90)
+        admin.delete_topics([topic])[topic].result(90)
     for node in nodes(cluster).values():
-        wait_until(lambda node=node: "by-3" not in node.image.topics.by_name, "the deletion", within_s=30)  # type: ignore[misc]
+        wait_until(lambda node=node: "by-3" not in node.image.topics.by_name, "the deletion", within_s=90)  # type: ignore[misc]
 
 
 def test_topics_are_made_for_whoever_writes_to_them_first(cluster: Cluster) -> None:
@@ -134,7 +139,7 @@ def test_topics_are_made_for_whoever_writes_to_them_first(cluster: Cluster) -> N
         topic = f"automatic-{broker_id}"
         producer = Producer({"bootstrap.servers": address(node), "log_level": 0})
         producer.produce(topic, b"first")
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
         assert len(node.image.topics.by_name[topic].partitions[0].replicas) == 3
 
 
@@ -161,7 +166,7 @@ def test_a_silent_broker_is_fenced_and_comes_back(cluster: Cluster) -> None:
     until_leader(cluster, topic, lambda leader: leader not in (silent, -1), partition)
     assert nodes(cluster)[active(cluster)].image.brokers[silent].fenced
     cluster._in_thread(speak_again())
-    wait_until(lambda: nodes(cluster)[silent].image.brokers[silent].active, "its return", within_s=30)
+    wait_until(lambda: nodes(cluster)[silent].image.brokers[silent].active, "its return", within_s=90)
     until_in_sync(cluster, topic, 3)
     until_leader(cluster, topic, silent, partition)  # leadership goes back to the preferred replica by itself
 
@@ -198,7 +203,7 @@ def test_groups_and_transactions_reach_over_brokers(cluster: Cluster) -> None:
     moved = 0
     try:
         while moved < 60:
-            messages = consumer.consume(20, 30)
+            messages = consumer.consume(20, 90)
             assert messages, f"only {moved} came"
             producer.begin_transaction()
             for message in messages:
@@ -209,7 +214,7 @@ def test_groups_and_transactions_reach_over_brokers(cluster: Cluster) -> None:
             )
             producer.commit_transaction(60)
             moved += len(messages)
-        committed = consumer.committed([TopicPartition(topic, index) for index in range(6)], 30)
+        committed = consumer.committed([TopicPartition(topic, index) for index in range(6)], 90)
         assert sum(each.offset for each in committed if each.offset > 0) == 60
     finally:
         consumer.close()
@@ -225,6 +230,6 @@ def test_an_aborted_transaction_over_all_brokers_is_seen_by_nobody(cluster: Clus
     for value, commits in ((b"no", False), (b"yes", True)):
         producer.begin_transaction()
         producer.produce(topic, value)
-        assert producer.flush(30) == 0
+        assert producer.flush(90) == 0
         producer.commit_transaction(60) if commits else producer.abort_transaction(60)
     assert read(cluster, topic, 1) == [b"yes"]

@@ -70,21 +70,19 @@ def test_a_quorum_of_both_agrees_and_outlives_the_loss_of_one(tmp_path: Path) ->
             node.until_ready(within_s=120)
         both = ",".join(node.bootstrap_servers for node in ours.values())
         wait_until(lambda: followers_are_level(both, 3), "all three to hold the same log", within_s=120, every_s=1)
-        run_tool("TopicCommand", "--bootstrap-server", both, "--create", "--topic", "one", check=True)
-        assert set(directories(both).values()) == {NO_DIRECTORY}
+        wait_until(lambda: created(both, "one"), "a topic to be created", within_s=120, every_s=1)
+        assert set(wait_until(lambda: directories(both), "the voters").values()) == {NO_DIRECTORY}
         wait_until(lambda: feature(both, "upgrade", 1).returncode == 0, "kraft.version 1", within_s=120, every_s=1)
         told = run_tool("FeatureCommand", "--bootstrap-server", both, "describe", check=True).stdout
         assert re.search(r"kraft\.version\s.*FinalizedVersionLevel: 1\b", told), told
         refused = feature(both, "downgrade", 0)
         assert refused.returncode != 0
         assert "kraft.version" in refused.stdout + refused.stderr
-        found = directories(both)
-        assert sorted(found) == [1, 2, 3]
-        assert NO_DIRECTORY not in found.values()
+        wait_until(lambda: all_have_directories(both), "the voters' directories", within_s=120, every_s=1)
         ours[1].kill()
         left = ours[2].bootstrap_servers
         wait_until(lambda: created(left, "two"), "a topic to be created without node 1", within_s=120, every_s=1)
-        assert followers_are_level(left, 2)
+        wait_until(lambda: followers_are_level(left, 2), "both that are left to be level", within_s=120, every_s=1)
     finally:
         for node in ours.values():
             node.kill()
@@ -101,6 +99,11 @@ def directories(bootstrap_servers: str) -> dict[int, str]:
     """By voter, the id of its directory."""
     told = run_tool("MetadataQuorumCommand", "--bootstrap-server", bootstrap_servers, "describe", "--replication")
     return {int(node): directory for node, directory in re.findall(r"^(\d+)\s+(\S+)", told.stdout, re.MULTILINE)}
+
+
+def all_have_directories(bootstrap_servers: str) -> bool:
+    found = directories(bootstrap_servers)
+    return sorted(found) == [1, 2, 3] and NO_DIRECTORY not in found.values()
 
 
 def followers_are_level(bootstrap_servers: str, count: int) -> bool:

@@ -92,10 +92,10 @@ def test_brokers_serve_what_a_controller_of_its_own_decides(cluster: Cluster) ->
 
 def test_a_busy_loop_keeps_its_session_and_one_that_hangs_loses_it(cluster: Cluster) -> None:
     epoch = cluster.as_registered(2).epoch
-    pulse = wait_until(lambda: cluster.brokers[2]._running.membership._pulse, "a first heartbeat", within_s=30)
+    pulse = wait_until(lambda: cluster.brokers[2]._running.membership._pulse, "a first heartbeat", within_s=60)
     sent = pulse.sent  # type: ignore[attr-defined]
     cluster.hold_loop(2, 1.4 * SESSION_MS / 1000)
-    wait_until(lambda: pulse.sent >= sent + 3, "heartbeats of the thread", within_s=30)  # type: ignore[attr-defined]
+    wait_until(lambda: pulse.sent >= sent + 3, "heartbeats of the thread", within_s=60)  # type: ignore[attr-defined]
     deadline = time.monotonic() + 1.4 * SESSION_MS / 1000
     while time.monotonic() < deadline:
         assert not cluster.as_registered(2).fenced

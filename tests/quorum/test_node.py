@@ -1,4 +1,4 @@
-"""The quorum's rules, one at a time: one leader per epoch, nothing committed that a majority does not hold."""
+"""The quorum's rules, one at a time: coming up, elections, following; what leaders may do is in test_leading.py."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.protocol.error_codes import ErrorCode
-from millstream.protocol.uuid import ZERO_UUID, Uuid
 from millstream.quorum.election_state import ElectionState
 from millstream.quorum.events import (
     Announce,
     Answer,
-    AnswerFetch,
     Append,
     Commit,
     Discover,
@@ -30,57 +28,31 @@ from millstream.quorum.events import (
     LoadSnapshot,
     Persist,
     RequestVotes,
-    Retire,
     Started,
-    StepDown,
-    Stopping,
     Truncate,
     VoteAnswered,
     VoteRequested,
-    VotersChanged,
     Wake,
     Woken,
 )
 from millstream.quorum.node import BrokenQuorum, QuorumNode
 from millstream.quorum.positions import LogPosition
-from millstream.quorum.roles import Candidate, Follower, Prospective, ReplicaKey, Resigned, Unattached
-from millstream.quorum.voters import DYNAMIC, STATIC, Voter, VoterSet
-from tests.quorum.harness import ListLog, Record
+from millstream.quorum.roles import Follower, Prospective, Unattached
+from tests.quorum.machines import (
+    ELSEWHERE,
+    HERE,
+    THREE,
+    TWO,
+    append,
+    asked,
+    candidate_of_three,
+    feed,
+    log_of,
+    node,
+)
 
 if TYPE_CHECKING:
-    from millstream.quorum.events import Effect, Event
-
-HERE = Uuid(b"h" * 16)
-ELSEWHERE = Uuid(b"e" * 16)
-TWO, THREE = ReplicaKey(2, ZERO_UUID), ReplicaKey(3, ZERO_UUID)
-NEVER = 1 << 40
-
-
-def log_of(*epochs: int) -> ListLog:
-    """A log with one record for each of these epochs."""
-    return ListLog(records=[Record(epoch, number) for number, epoch in enumerate(epochs)])
-
-
-def node(
-    *voter_ids: int, state: ElectionState | None = None, directory_id: Uuid = ZERO_UUID, log: ListLog | None = None
-) -> QuorumNode:
-    return QuorumNode(
-        node_id=1,
-        directory_id=HERE,
-        voters=VoterSet(tuple(Voter(voter_id, directory_id) for voter_id in voter_ids)),
-        kraft_version=STATIC if directory_id == ZERO_UUID else DYNAMIC,
-        state=state or ElectionState(),
-        log=log or ListLog(),
-        jitter_ms=lambda bound: bound - 1,
-    )
-
-
-def feed(machine: QuorumNode, *events: Event) -> list[Effect]:
-    """The effects of the last event. Time stands where every deadline has passed."""
-    effects: list[Effect] = []
-    for event in events:
-        effects = machine.step(event, NEVER if isinstance(event, Woken) else 0)
-    return effects
+    from millstream.quorum.events import Event
 
 
 def test_a_lone_voter_leads_a_new_epoch_as_soon_as_it_starts() -> None:
@@ -141,14 +113,6 @@ def test_one_of_three_first_asks_whether_it_would_be_elected_and_changes_nothing
     assert isinstance(machine.role, Prospective)
 
 
-def candidate_of_three(*epochs: int) -> QuorumNode:
-    machine = node(1, 2, 3, log=log_of(*epochs))
-    feed(machine, Started(), Woken())
-    feed(machine, VoteAnswered(2, machine.epoch, granted=True, pre_vote=True))
-    assert isinstance(machine.role, Candidate)
-    return machine
-
-
 def test_with_a_majority_that_would_it_stands_and_with_one_that_did_it_leads() -> None:
     machine = candidate_of_three(2, 2)
     assert machine.state == ElectionState(epoch=3, voted_id=1)
@@ -185,11 +149,6 @@ def test_others_who_still_follow_do_not_keep_one_from_missing_the_leader() -> No
     assert isinstance(machine.role, Prospective)
     feed(machine, LeaderAnnounced(2, 4))
     assert isinstance(machine.role, Follower)
-
-
-def asked(machine: QuorumNode, question: VoteRequested) -> Answer:
-    (answer,) = [effect for effect in feed(machine, question) if isinstance(effect, Answer)]
-    return answer
 
 
 def test_a_vote_is_given_once_in_an_epoch_and_is_on_disk_before_it_is_told() -> None:
@@ -240,130 +199,6 @@ def test_a_leader_that_is_gone_is_missed_sooner_than_one_that_is_silent() -> Non
     feed(machine, Started(), LeaderAnnounced(2, 4), FetchAnswered(2, 4))
     assert feed(machine, LeaderLost(2, 4)) == [Wake(249)]
     assert feed(machine, LeaderLost(3, 4)) == []
-
-
-# Leading
-
-
-def leader_of_three(*epochs: int) -> QuorumNode:
-    machine = candidate_of_three(*epochs)
-    feed(machine, VoteAnswered(2, machine.epoch, granted=True))
-    assert machine.leads
-    return machine
-
-
-def fetched(machine: QuorumNode, replica: ReplicaKey, offset: int, epoch: int) -> list[Effect]:
-    return feed(machine, FetchRequested(replica, machine.epoch, LogPosition(offset, epoch)))
-
-
-def append(machine: QuorumNode, count: int) -> None:
-    log = machine._log
-    assert isinstance(log, ListLog)
-    log.records += [Record(machine.epoch, 0)] * count
-
-
-def test_a_majority_must_hold_a_record_before_it_is_committed() -> None:
-    machine = leader_of_three()
-    append(machine, 10)
-    assert feed(machine, Flushed(10)) == []
-    assert fetched(machine, THREE, 4, 1) == [Commit(4), AnswerFetch()]
-    assert fetched(machine, TWO, 10, 1) == [Commit(10), AnswerFetch()]
-
-
-def test_a_replica_that_is_not_a_voter_commits_nothing() -> None:
-    machine = leader_of_three()
-    append(machine, 10)
-    feed(machine, Flushed(10))
-    assert fetched(machine, ReplicaKey(8, ZERO_UUID), 10, 1) == [AnswerFetch()]
-
-
-def test_a_leader_without_a_majority_resigns_and_never_votes_in_its_epoch() -> None:
-    machine = leader_of_three()
-    effects = feed(machine, Woken())
-    assert effects[:2] == [StepDown(), Retire(1, (TWO, THREE))]
-    assert isinstance(machine.role, Resigned)
-    assert not asked(machine, VoteRequested(TWO, 1, LogPosition(9, 1))).granted
-
-
-def test_a_leader_that_is_heard_goes_on_and_reminds_those_who_are_silent() -> None:
-    machine = leader_of_three()
-    append(machine, 1)
-    machine.step(FetchRequested(TWO, 1, LogPosition(1, 1)), 900)
-    assert machine.step(Woken(), 1_000) == [Announce(1, (THREE,)), Wake(2_000)]
-
-
-def test_a_leader_that_stops_names_the_longest_log_first() -> None:
-    machine = leader_of_three()
-    append(machine, 4)
-    fetched(machine, THREE, 4, 1)
-    assert feed(machine, Stopping())[:2] == [StepDown(), Retire(1, (THREE, TWO))]
-
-
-def test_the_first_successor_stands_at_once() -> None:
-    machine = node(1, 2, 3)
-    feed(machine, Started(), LeaderAnnounced(2, 4), FetchAnswered(2, 4))
-    assert feed(machine, LeaderRetired(2, 4, (1, 3))) == [Wake(0), Answer()]
-    assert isinstance(machine.role, Follower)
-    feed(machine, Woken())
-    assert isinstance(machine.role, Prospective)
-
-
-def test_a_newer_epoch_ends_the_leadership() -> None:
-    machine = leader_of_three()
-    effects = feed(machine, EpochSeen(5, 2))
-    assert effects[:3] == [Persist(ElectionState(epoch=5, leader_id=2)), StepDown(), Follow(5, 2)]
-    assert not machine.leads
-
-
-def test_an_older_epoch_is_ignored() -> None:
-    machine = leader_of_three()
-    assert feed(machine, EpochSeen(0, 2)) == []
-    assert machine.leads
-
-
-def test_a_second_leader_of_an_epoch_is_a_broken_quorum() -> None:
-    with pytest.raises(BrokenQuorum, match="leaders 1 and 2"):
-        feed(leader_of_three(), EpochSeen(1, 2))
-
-
-def test_fewer_voters_can_commit_what_waited_for_more() -> None:
-    machine = leader_of_three()
-    append(machine, 10)
-    feed(machine, Flushed(10))
-    assert Commit(10) in feed(machine, VotersChanged(VoterSet((Voter(1),)), STATIC))
-
-
-def test_a_leader_that_was_removed_resigns_once_that_is_committed() -> None:
-    machine = leader_of_three()
-    append(machine, 2)
-    assert StepDown() not in feed(machine, VotersChanged(VoterSet((Voter(2), Voter(3))), STATIC, offset=1))
-    fetched(machine, TWO, 2, 1)
-    assert machine.leads
-    effects = fetched(machine, THREE, 2, 1)
-    assert effects[:2] == [Commit(2), StepDown()]
-
-
-def test_who_was_removed_may_be_elected_until_that_is_committed() -> None:
-    """It may have the only log that is long enough; with two voters nobody else could be elected then."""
-    machine = node(2, 3, log=log_of(1, 1))
-    machine._former_voters, machine._voters_offset = VoterSet((Voter(1), Voter(2), Voter(3))), 1
-    feed(machine, Started(), Woken())
-    assert isinstance(machine.role, Prospective)
-    feed(machine, VoteAnswered(2, 1, granted=True, pre_vote=True))
-    assert isinstance(machine.role, Prospective), "its own opinion does not count"
-    feed(machine, LeaderAnnounced(2, 4), FetchAnswered(2, 4, 2))
-    assert machine.high_watermark == 2
-    feed(machine, Woken())
-    assert isinstance(machine.role, Unattached)
-
-
-def test_only_the_leader_of_the_very_epoch_serves_a_fetch() -> None:
-    machine = leader_of_three(1)
-    assert feed(machine, FetchRequested(TWO, 1, LogPosition(0, 0))) == [AnswerFetch(ErrorCode.FENCED_LEADER_EPOCH)]
-    assert feed(machine, FetchRequested(TWO, 3, LogPosition(0, 0))) == [AnswerFetch(ErrorCode.UNKNOWN_LEADER_EPOCH)]
-    feed(machine, EpochSeen(3, 2))
-    refused = [AnswerFetch(ErrorCode.NOT_LEADER_OR_FOLLOWER)]
-    assert feed(machine, FetchRequested(THREE, 3, LogPosition(0, 0))) == refused
 
 
 # Following

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from millstream.quorum.positions import Agrees, Behind, Diverges, LogPosition, compare, truncation_point
-from tests.quorum.harness import ListLog, Record
+from tests.quorum.member import ListLog, Record
 
 
 def log_of(epochs: list[int], start_offset: int = 0) -> ListLog:

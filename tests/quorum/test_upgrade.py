@@ -22,8 +22,8 @@ from millstream.quorum.positions import LogPosition
 from millstream.quorum.roles import Leader, ReplicaKey
 from millstream.quorum.upgrade import UpgradeRefused
 from millstream.quorum.voters import DYNAMIC, STATIC, Voter, VoterEndpoint, VoterSet
-from tests.quorum.harness import Record
-from tests.quorum.test_node import HERE, NEVER, feed, node
+from tests.quorum.machines import HERE, NEVER, feed, node
+from tests.quorum.member import Record
 from tests.quorum.upgrading import UpgradingHarness, directory
 
 if TYPE_CHECKING:

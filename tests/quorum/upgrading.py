@@ -14,7 +14,8 @@ from millstream.quorum.events import Answer, VoterIntroduced
 from millstream.quorum.roles import Follower
 from millstream.quorum.upgrade import UpgradeRefused
 from millstream.quorum.voters import DYNAMIC, Voter
-from tests.quorum.harness import Harness, ListLog, Member
+from tests.quorum.harness import Harness
+from tests.quorum.member import ListLog, Member
 
 
 def directory(node_id: int, disk: int = 1) -> Uuid:

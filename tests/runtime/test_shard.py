@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.protocol.errors import ErrorCode
+from millstream.protocol.errors import CoordinatorLoading, ErrorCode, NotCoordinator, ProducerFenced
 from millstream.protocol.messages.transactions.transaction_log import TransactionLogKey
 from millstream.replicated import Decision, Record, Reply
 from millstream.runtime.shard import Shard, Stage
@@ -65,7 +65,7 @@ class Clock:
 
 
 class Scene:
-    def __init__(self) -> None:
+    def __init__(self, *, active: bool = True) -> None:
         self.journal = Journal()
         self.said: list[tuple[int, Any]] = []
         self.effects: list[Any] = []
@@ -77,7 +77,8 @@ class Scene:
             on_effect=lambda _, effect: self.effects.append(effect),
             refuse=lambda token, code: self.said.append((token, code)),
         )
-        self.shard.activate(-1)
+        if active:
+            self.shard.activate(-1)
 
     def write(self, token: int) -> None:
         record = Record(TransactionLogKey(transactional_id="t"), None)
@@ -137,3 +138,46 @@ def test_what_was_committed_before_the_failure_is_still_told(scene: Scene) -> No
     scene.journal.is_offline = True
     scene.read(2)
     assert scene.said == [(1, "written"), (2, "read")]
+
+
+def test_a_refusal_waits_for_what_it_could_have_read(scene: Scene) -> None:
+    def refuse(*_: object) -> Decision[Any]:
+        raise ProducerFenced
+
+    scene.write(1)
+    scene.shard.submit(2, refuse)
+    scene.read(3)
+    assert scene.said == []
+    scene.journal.commit()
+    assert scene.said == [(1, "written"), (2, ErrorCode.PRODUCER_FENCED), (3, "read")]
+    with pytest.raises(ProducerFenced):
+        scene.shard.submit(4, refuse)
+
+
+def test_a_refusal_by_what_is_lost_is_never_heard(scene: Scene) -> None:
+    def refuse(*_: object) -> Decision[Any]:
+        raise ProducerFenced
+
+    scene.write(1)
+    scene.shard.submit(2, refuse)
+    scene.shard.close()
+    scene.journal.commit()
+    assert scene.said == [(1, ErrorCode.NOT_COORDINATOR), (2, ErrorCode.NOT_COORDINATOR)]
+
+
+def test_that_it_is_no_coordinator_is_said_at_once(scene: Scene) -> None:
+    def refuse(*_: object) -> Decision[Any]:
+        raise NotCoordinator
+
+    scene.write(1)
+    with pytest.raises(NotCoordinator):
+        scene.shard.submit(2, refuse)
+
+
+def test_a_shard_that_could_not_be_loaded_is_no_coordinator() -> None:
+    shard = Scene(active=False).shard
+    with pytest.raises(CoordinatorLoading):
+        shard.submit(1, lambda *_: Decision())
+    shard.fail()
+    with pytest.raises(NotCoordinator):
+        shard.submit(2, lambda *_: Decision())

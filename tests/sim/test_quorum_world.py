@@ -15,7 +15,7 @@ from millstream.quorum.node import QuorumNode
 from millstream.quorum.positions import Agrees, LogPosition
 from millstream.quorum.roles import Ballot, Candidate, Follower, Leader, Unattached
 from millstream.quorum.voters import VoterSet
-from tests.sim import quorum_world
+from tests.sim import pure_voter, quorum_world
 from tests.sim.planting import Plant, must_be_found, replaces
 from tests.sim.seeds import SEEDS
 
@@ -99,7 +99,7 @@ RIGHT_ANSWER_FETCH = QuorumNode._answer_fetch
 RIGHT_TAKE = QuorumNode._take_fetched
 RIGHT_ANSWER_VOTE = QuorumNode._answer_vote
 RIGHT_SEE = QuorumNode._see
-RIGHT_DECODE = quorum_world.decode_election_state
+RIGHT_DECODE = pure_voter.decode_election_state
 RIGHT_MAY_VOTE = voting.may_vote
 
 PLANTS = [
@@ -107,8 +107,8 @@ PLANTS = [
     replaces(
         "an epoch that was heard of is not persisted", QuorumNode, "_see", _without(Persist, RIGHT_SEE), seeds=200
     ),
-    replaces("a restart forgets the epoch", quorum_world, "decode_election_state", _forgets_the_epoch, seeds=20),
-    replaces("a restart forgets the vote", quorum_world, "decode_election_state", _forgets_its_vote, seeds=60),
+    replaces("a restart forgets the epoch", pure_voter, "decode_election_state", _forgets_the_epoch, seeds=20),
+    replaces("a restart forgets the vote", pure_voter, "decode_election_state", _forgets_its_vote, seeds=60),
     replaces("a voter votes as often as it is asked", machine, "may_vote", _votes_twice, seeds=20),
     replaces("a candidate votes for others, too", machine, "may_vote", _votes_for_everyone, seeds=20),
     replaces("votes go to logs that are behind", LogPosition, "is_as_new_as", lambda *_: True, seeds=40),

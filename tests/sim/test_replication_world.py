@@ -11,6 +11,7 @@ from millstream.replication.follower import AdvanceHighWatermark, PartitionFollo
 from millstream.replication.leader import PartitionLeader
 from tests.sim import replication_world
 from tests.sim.planting import Plant, must_be_found, replaces
+from tests.sim.pure_replica import Replica
 from tests.sim.seeds import SEEDS
 
 CLEAN_SEEDS = 100
@@ -33,7 +34,7 @@ RIGHT_AFTER_FETCH = PartitionFollower.after_fetch
 RIGHT_SETTLE = PartitionLeader._settle
 RIGHT_INIT = PartitionLeader.__init__
 RIGHT_TRUNCATION = follows.truncation_offset
-RIGHT_LEARN = replication_world.Replica.learn
+RIGHT_LEARN = Replica.learn
 
 
 def _takes_any_answer(self: PartitionFollower, asked: Any, answer: Any, log: Any) -> tuple[Any, ...]:
@@ -122,7 +123,7 @@ PLANTS = [
     replaces("rule 1: logs are not matched by epoch", PartitionFollower, "position", _never_says_its_epoch, seeds=20),
     replaces(
         "KIP-101: a follower cuts to its own mark",
-        replication_world.Replica,
+        Replica,
         "learn",
         _cuts_to_its_mark_at_once,
         seeds=60,

@@ -31,6 +31,7 @@ from millstream.broker.metadata_snapshotting import Snapshotting
 from millstream.broker.peers import Peers
 from millstream.broker.quorum_config import QuorumConfig
 from millstream.broker.quorum_driver import QuorumDriver
+from millstream.broker.quorum_standing import QuorumStanding
 from millstream.broker.quorum_voters import VoterChanges
 from millstream.broker.storage_format import StorageRefused, check_openable, check_voters
 from millstream.metadata import broker_lifecycle as lifecycle
@@ -43,8 +44,6 @@ from millstream.metadata.record_types import AbortTransactionRecord
 from millstream.protocol.errors import BrokerError, CorruptMessage, MalformedMessage, NotController, StorageError
 from millstream.quorum.election_state import NOBODY, BrokenElectionState
 from millstream.quorum.events import Stopping
-from millstream.quorum.leading import heard_majority_at_ms
-from millstream.quorum.roles import Leader
 from millstream.quorum.voters import VoterEndpoint
 
 if TYPE_CHECKING:
@@ -129,8 +128,15 @@ class ControllerNode:
             quorum=config.quorum,
             follower=self,
         )
+        self.standing = QuorumStanding(self.log.quorum, lambda: (self.image.epoch, self.image.offset + 1))
         self._driver = QuorumDriver(
-            ports, peers, self.log, config.quorum, cluster_id=config.cluster_id, endpoints=endpoints
+            ports,
+            peers,
+            self.log,
+            config.quorum,
+            cluster_id=config.cluster_id,
+            endpoints=endpoints,
+            on_fetched=self.standing.freshness.fetched,
         )
         self.log.outside = self._driver
         self.voter_changes = VoterChanges(ports, peers, self.log, listener=config.quorum.listener, endpoints=endpoints)
@@ -188,19 +194,6 @@ class ControllerNode:
         quorum = self.log.quorum
         address = self.address_of(quorum.leader_id) if quorum.leader_id != NOBODY else None
         return None if address is None else ActiveController(quorum.leader_id, quorum.epoch, *address)
-
-    @property
-    def decides_alone(self) -> bool:
-        """Whether this node is the only voter there is."""
-        return self.log.quorum.voters.ids() == (self.node_id,)
-
-    def followed_at_ms(self, now_ms: int) -> int | None:
-        """When a majority was last known to follow this node, if it is the active controller."""
-        quorum = self.log.quorum
-        role = quorum.role
-        if not isinstance(role, Leader):
-            return None
-        return heard_majority_at_ms(role, quorum.voters, self.node_id, now_ms)
 
     def address_of(self, node_id: int) -> tuple[str, int] | None:
         """Where a controller is dialled."""

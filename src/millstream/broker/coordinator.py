@@ -2,7 +2,14 @@
 
 Which shard is responsible for a name (a group, a transactional id) follows from Java's hash of the name, as in Kafka.
 A shard comes to life when this broker becomes the leader of its partition: the partition is replayed in slices, so that
-the loop is never held up for long, and requests hear COORDINATOR_LOAD_IN_PROGRESS until it is done.
+the loop is never held up for long, and requests hear COORDINATOR_LOAD_IN_PROGRESS until it is done. Where it cannot be
+read, this broker is no coordinator of that partition; with the next leader epoch, or start, it is tried again.
+
+A coordinator that is cut off from the cluster, and not from its clients, knows an old state: another has taken over.
+What it writes is never committed, but many answers need nothing written, and some are final: a producer that heard that
+it is fenced would give up, one that heard of the end of its last transaction would take it for that of the next. Where
+that is so (`must_be_certain`) such a coordinator says nothing but that it is none (ADR 15). Members of groups are heard
+as ever: they would lose their partitions while all controllers are away, and what they hear is never final.
 """
 
 from __future__ import annotations
@@ -28,6 +35,9 @@ if TYPE_CHECKING:
     from millstream.replicated import Decision, Token
 
 M = TypeVar("M", bound=Machine)
+
+# As often as this somebody may ask a coordinator that is cut off, or has lost all controllers.
+CUT_OFF_PAUSE_S = 0.2
 
 _log = Logger("millstream.coordinator")
 
@@ -76,10 +86,15 @@ class Coordinator(Generic[M]):
     # --- requests
 
     def submit(
-        self, name: str, decide: Callable[[M, Token, int], Decision[Any]], *, refuse: Callable[[ErrorCode], Any]
+        self,
+        name: str,
+        decide: Callable[[M, Token, int], Decision[Any]],
+        *,
+        refuse: Callable[[ErrorCode], Any],
+        must_be_certain: bool = False,
     ) -> Deferred:
         """Let the shard of `name` decide; `refuse` makes the response for an error code."""
-        return self.submit_to(lambda: self.shard_of(name), decide, refuse=refuse)
+        return self.submit_to(lambda: self.shard_of(name), decide, refuse=refuse, must_be_certain=must_be_certain)
 
     def submit_to(
         self,
@@ -87,15 +102,38 @@ class Coordinator(Generic[M]):
         decide: Callable[[M, Token, int], Decision[Any]],
         *,
         refuse: Callable[[ErrorCode], Any],
+        must_be_certain: bool = False,
     ) -> Deferred:
         token = next(self._tokens)
         deferred = Deferred(on_abandon=lambda: self._forget(token))
         self._requests[token] = (deferred, refuse)
         try:
-            find().submit(token, decide)
+            shard = find()
+            is_doubtful = must_be_certain and not self._is_in_touch
+            shard.submit(token, partial(self._decide_cut_off, shard, decide) if is_doubtful else decide)
         except BrokerError as refusal:
             self._refuse(token, refusal.code)
         return deferred
+
+    @property
+    def _is_in_touch(self) -> bool:
+        return self._node.membership.is_in_touch
+
+    @staticmethod
+    def _decide_cut_off(
+        shard: Shard[M], decide: Callable[[M, Token, int], Decision[Any]], machine: M, token: Token, now_ms: int
+    ) -> Decision[Any]:
+        """Only what is written can be said: its commit proves that nobody else coordinates."""
+        try:
+            decision = decide(machine, token, now_ms)
+        except BrokerError as refusal:
+            raise NotCoordinator from refusal
+        if not decision.records:
+            # Should it be the controllers who are gone, and this still the coordinator, then whoever speaks lives, and
+            # others who wait are answered.
+            shard.run(lambda *_: decision)
+            raise NotCoordinator
+        return decision
 
     def _forget(self, token: Token) -> None:
         self._requests.pop(token, None)
@@ -106,10 +144,18 @@ class Coordinator(Generic[M]):
             waiting[0].finish(response)
 
     def _refuse(self, token: Token, code: ErrorCode) -> None:
+        told = told_to_clients(code)
+        if told is ErrorCode.NOT_COORDINATOR and not self._is_in_touch:
+            # Who hears this looks for the coordinator, may be sent here again, and asks again without a pause.
+            self._node.loop.call_later(CUT_OFF_PAUSE_S, self._finish_refused, token, told)
+        else:
+            self._finish_refused(token, told)
+
+    def _finish_refused(self, token: Token, code: ErrorCode) -> None:
         waiting = self._requests.pop(token, None)
         if waiting is not None:
             deferred, refuse = waiting
-            deferred.finish(refuse(told_to_clients(code)))
+            deferred.finish(refuse(code))
 
     # --- following leadership
 
@@ -139,9 +185,14 @@ class Coordinator(Generic[M]):
             if shard.stage is Stage.LOADING:
                 now_ms = self._node.ports.clock.wall_ms()
                 shard.activate(last_offset, shard.machine.loaded(now_ms))
-        except BrokerError as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, without its log this is no coordinator
+            shard.fail()
             _log.error(
-                "a coordinator cannot read its log", topic=self.topic, partition=partition.index, error=str(error)
+                "a coordinator cannot read its log, and coordinates nothing of it until another broker leads the "
+                "partition, or this one starts again",
+                topic=self.topic,
+                partition=partition.index,
+                error=f"{type(error).__name__}: {error}",
             )
 
     def _loaded(self, index: int, loading: asyncio.Task[None]) -> None:

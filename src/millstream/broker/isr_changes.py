@@ -5,7 +5,7 @@ and AlterPartition, by which a leader asks the controller (KIP-497). What came u
 request was under way, goes out together; there is one request at a time.
 
 A proposal whose answer is lost may have been carried out, so it is never withdrawn for that: it is sent again until the
-controller refuses it, or until the metadata shows what came of it.
+controller refuses it, or until the metadata shows what came of it. A smaller ISR is believed from the metadata only.
 """
 
 from __future__ import annotations
@@ -183,6 +183,12 @@ class IsrChanges:
         code = ErrorCode(entry.error_code)
         if code is ErrorCode.NONE:
             if entry.leader_epoch == asked.leader_epoch:
+                assert partition.leader is not None
+                is_news = entry.partition_epoch > partition.leader.partition_epoch
+                if is_news and not set(partition.leader.isr) <= set(entry.isr):
+                    # Who left may be an eligible leader from now on (KIP-966), by a min.insync.replicas that was raised
+                    # just before. The metadata tell both in order; this answer may have overtaken the first.
+                    return
                 partition.isr_committed(tuple(entry.isr), entry.partition_epoch)
                 # Where the ISR was that already, nothing has changed, and the epoch neither.
                 partition.isr_refused(asked)

@@ -13,8 +13,7 @@ A busy event loop must not cost a broker its session. A thread (`Network.pulse`)
 loop is late, for as long as it may be only busy, which may be longer than a session; a loop that stands still for
 longer has hung, the thread falls silent too, and the controller fences the broker.
 
-A broker that no controller hears of may still be heard by clients. Others may have taken over what it leads by then, so
-it is not `in_touch`, and whoever would say something final to a client in the name of the cluster asks for that first.
+Whether what this broker knows of itself can be relied on (`is_in_touch`) is touch.py's.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from millstream.metadata.decide_directories import directories_request
+from millstream.broker.touch import Touch
 from millstream.metadata.features import registered_features
 from millstream.protocol.errors import BrokerError, CoordinatorLoading, ErrorCode, RequestTimedOut, StorageError
 from millstream.protocol.frames import encode_request
@@ -42,8 +41,6 @@ from millstream.settings import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from millstream.broker.node import Node
     from millstream.metadata.delta import Changes
     from millstream.metadata.image import Endpoint, MetadataImage
@@ -97,8 +94,7 @@ class Membership:
         self._registering: asyncio.Task[None] | None = None
         self._pulse: Pulse | None = None
         self._answered_ms = 0
-        self._heard_of_ms: int | None = None
-        self._in_touch_from_ms = 0
+        self._touch = Touch(node)
         self._quorum_epoch = -1
 
     # --- coming in
@@ -203,28 +199,14 @@ class Membership:
         self._answered_ms = node.ports.clock.monotonic_ms()
         self._heard(answer)
         if answer.error_code == ErrorCode.NONE and not answer.is_fenced:
-            self._note_touch(sent_ms)
+            self._touch.heard_of(sent_ms, self._answered_ms)
         if not self._wants_stop:
             self._repeat_while_busy()
-
-    def _note_touch(self, sent_ms: int) -> None:
-        """The controller knew at `sent_ms` that this broker lives. Our own word counts while a majority follows us."""
-        node = self._node
-        if self._heard_of_ms is not None and not self.is_in_touch:
-            # What has changed meanwhile is on its way to us: who was away believes itself one heartbeat later.
-            self._in_touch_from_ms = self._answered_ms + node.settings[BROKER_HEARTBEAT_INTERVAL_MS]
-        followed_ms = node.controller.followed_at_ms(sent_ms)
-        self._heard_of_ms = sent_ms if followed_ms is None else followed_ms
 
     @property
     def is_in_touch(self) -> bool:
         """Whether the session of this broker stands for certain: nobody else leads what it leads."""
-        if self._node.controller.decides_alone:
-            return True
-        now_ms = self._node.ports.clock.monotonic_ms()
-        session_ms = self._node.settings[BROKER_SESSION_TIMEOUT_MS]
-        heard_of_ms = -session_ms if self._heard_of_ms is None else self._heard_of_ms
-        return now_ms >= self._in_touch_from_ms and now_ms - heard_of_ms < session_ms
+        return self._touch.is_certain
 
     def _repeat_while_busy(self) -> None:
         addresses = self._node.controller.other_controllers()
@@ -330,13 +312,6 @@ class Membership:
         if answer.error_code != ErrorCode.NONE:
             raise _refusal(answer.error_code)
         return range(answer.producer_id_start, answer.producer_id_start + answer.producer_id_len)
-
-    async def report_directories(self, places: Mapping[tuple[Uuid, int], Uuid]) -> None:
-        """Tell in which log directory each (topic id, partition) lives."""
-        request = directories_request(self._node.node_id, self.epoch, places)
-        answer = await self._node.ask_controller(request, timeout_ms=ASK_TIMEOUT_MS)
-        if answer.error_code != ErrorCode.NONE:
-            raise _refusal(answer.error_code)
 
     def keep_controller_registered(self, endpoints: tuple[Endpoint, ...]) -> None:
         """A controller that is not active tells the active one where it listens; who becomes active knows itself."""

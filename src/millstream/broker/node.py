@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     from millstream.metadata.delta import Changes
-    from millstream.metadata.image import Endpoint, MetadataImage, SupportedFeature
+    from millstream.metadata.image import MetadataImage, SupportedFeature
     from millstream.runtime.ports import Ports
     from millstream.settings import Settings
 
@@ -281,13 +281,13 @@ class Node:
             if listener.is_controller:
                 listener.start_serving()
         if "controller" in self.settings[PROCESS_ROLES]:
-            self.membership.keep_controller_registered(self._registered_endpoints(controller=True))
+            self.membership.keep_controller_registered(self.controller.config.controller_endpoints)
             self.watch.start()
 
     async def _start_broker(self) -> None:
         epochs = {directory.clean_broker_epoch for directory in self.log_directories}
         await self.membership.register(
-            self._registered_endpoints(controller=False),
+            registered_endpoints(self.endpoints, self.listeners, controller=False),
             self.storage.log_dir_ids,
             clean_shutdown_epoch=epochs.pop() if len(epochs) == 1 else -1,
         )
@@ -310,9 +310,6 @@ class Node:
                 _log.warning("a partition that no topic knows was set aside", directory=directory.path, name=stray)
             for path in directory.to_remove:
                 self.deletions.later(0, self.ports.disk.remove_tree, path)
-
-    def _registered_endpoints(self, *, controller: bool) -> tuple[Endpoint, ...]:
-        return registered_endpoints(self.endpoints, self.listeners, controller=controller)
 
     def _fail(self, error: BaseException) -> None:
         """The metadata log is broken: this node cannot go on."""
@@ -351,6 +348,7 @@ class Node:
                 listener.stop_serving()
         await self.maintenance.stop()
         await self._end_background()
+        await self.partitions.stop()
         await self.isr_changes.stop()
         await self.replica_fetchers.stop()
         if leaves:

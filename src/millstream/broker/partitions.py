@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from millstream.broker.directory_reports import DirectoryReports
 from millstream.broker.log_settings import log_config
 from millstream.broker.partition import Partition
 from millstream.log.log import Log
@@ -57,7 +58,7 @@ class Partitions:
         self.by_id: dict[Uuid, HostedTopic] = {}
         # By topic: who wants to know that this broker leads, or no longer leads, one of its partitions.
         self.role_listeners: dict[str, RoleListener] = {}
-        self._unreported: dict[tuple[Uuid, int], Uuid] = {}
+        self._reports = DirectoryReports(node)
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self.by_name.values():
@@ -90,10 +91,16 @@ class Partitions:
     def _leaders(self) -> Iterator[PartitionLeader]:
         return (partition.leader for partition in self if partition.leader is not None)
 
+    async def stop(self) -> None:
+        """Report nothing any more."""
+        await self._reports.stop()
+
     # --- following the image
 
     def apply(self, image: MetadataImage, changes: Changes) -> None:
-        """Follow one change of the metadata."""
+        """Follow one change of the metadata, which may be what several records did together."""
+        # Settings first: whoever is told of a smaller ISR must know by then how many replicas have to be in sync.
+        changed = self._follow_broker_settings(image, changes)
         for deleted in changes.topics_deleted:
             self._delete(deleted)
         for created in changes.topics_created:
@@ -102,7 +109,7 @@ class Partitions:
             topic = image.topics.by_name.get(name)
             if topic is not None:
                 self._host(topic, indexes, image)
-        self._follow_settings(image, changes)
+        self._follow_topic_settings(image, changed)
         self._node.replica_fetchers.brokers_changed(changes.brokers)
 
     def load(self, image: MetadataImage) -> None:
@@ -110,7 +117,8 @@ class Partitions:
         for topic in image.topics.by_name.values():
             self._host(topic, topic.partitions.keys(), image)
 
-    def _follow_settings(self, image: MetadataImage, changes: Changes) -> None:
+    def _follow_broker_settings(self, image: MetadataImage, changes: Changes) -> dict[str, None]:
+        """The hosted topics whose settings may have changed."""
         changed: dict[str, None] = {}
         for resource_type, name in changes.configs:
             if resource_type == TOPIC_CONFIG:
@@ -119,6 +127,9 @@ class Partitions:
                 self._node.follow_broker_settings(image)
                 self._node.replica_fetchers.settings_changed()
                 changed |= dict.fromkeys(self.by_name)
+        return changed
+
+    def _follow_topic_settings(self, image: MetadataImage, changed: Iterable[str]) -> None:
         for name in changed:
             hosted = self.by_name.get(name)
             topic = image.topics.by_name.get(name)
@@ -228,7 +239,7 @@ class Partitions:
     def _open_log(self, topic: TopicImage, index: int, state: PartitionImage, image: MetadataImage) -> Log:
         directory = self._directory_for(topic.name, index, state)
         if state.directories and state.directory_of(self._node.node_id) != directory.id:
-            self._report_directory(topic.id, index, directory.id)
+            self._reports.add(topic.id, index, directory.id)
         config = log_config(self._node.topic_settings(image, topic.name))
         try:
             return directory.open_or_create(topic.name, index, topic.id, config)
@@ -251,22 +262,12 @@ class Partitions:
                 return directory
         return min(directories, key=lambda directory: len(directory.logs))
 
-    def _report_directory(self, topic_id: Uuid, index: int, directory_id: Uuid) -> None:
-        """Tell the controller, soon, and everything of this turn of the loop at once."""
-        if not self._unreported:
-            self._node.loop.call_soon(self._send_report)
-        self._unreported[topic_id, index] = directory_id
-
     def _went_offline(self, partition: Partition) -> None:
         """The files failed: let one of the other replicas in sync lead, and none wait for this one. If there is no
         other, readers are still served from here, and the next start recovers what can be."""
         state = self._node.image.topics.partition(partition.topic_id, partition.index)
         if state is not None and state.directories and any(member != self._node.node_id for member in state.isr):
-            self._report_directory(partition.topic_id, partition.index, DIRECTORY_LOST)
-
-    def _send_report(self) -> None:
-        places, self._unreported = self._unreported, {}
-        self._node.background(self._node.membership.report_directories(places))
+            self._reports.add(partition.topic_id, partition.index, DIRECTORY_LOST)
 
     def _delete(self, topic: TopicImage) -> None:
         hosted = self.by_id.pop(topic.id, None)

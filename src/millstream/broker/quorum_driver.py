@@ -65,7 +65,9 @@ class QuorumDriver:
         *,
         cluster_id: str,
         endpoints: tuple[VoterEndpoint, ...],
+        on_fetched: Callable[[int, int, int], None],
     ) -> None:
+        """`on_fetched` hears of each fetch that a leader answered: its epoch, its high watermark, when it was sent."""
         self._ports = ports
         self._peers = peers
         self._log = log
@@ -76,7 +78,7 @@ class QuorumDriver:
         self.own = ReplicaKey(log.quorum.node_id, log.quorum.directory_id)
         self._told: dict[int, Address] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._following = Following(ports, peers, log, config, self)
+        self._following = Following(ports, peers, log, config, self, on_fetched)
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._farewells: list[asyncio.Task[None]] = []
         self._listeners: dict[Callable[[], None], None] = {}

@@ -22,6 +22,8 @@ from millstream.quorum.roles import Follower, Leader
 from millstream.runtime.logs import Logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from millstream.broker.metadata_log import MetadataLog
     from millstream.broker.peers import Peers
     from millstream.broker.quorum_config import QuorumConfig
@@ -40,7 +42,13 @@ class Following:
     """See the module's docstring."""
 
     def __init__(
-        self, ports: Ports, peers: Peers, log: MetadataLog, config: QuorumConfig, driver: QuorumDriver
+        self,
+        ports: Ports,
+        peers: Peers,
+        log: MetadataLog,
+        config: QuorumConfig,
+        driver: QuorumDriver,
+        on_fetched: Callable[[int, int, int], None],
     ) -> None:
         self._ports = ports
         self._peers = peers
@@ -48,6 +56,7 @@ class Following:
         self._quorum = log.quorum
         self._config = config
         self._driver = driver
+        self._on_fetched = on_fetched
         self._asking: asyncio.Future[Any] | None = None
         self._changed = asyncio.Event()
         self._snapshot: SnapshotId | None = None
@@ -118,8 +127,9 @@ class Following:
             # Who only wants to know the leader does not wait for records.
             wait_ms=0 if leader_id == NOBODY else FETCH_WAIT_MS_MAX,
         )
+        sent_ms = self._ports.clock.monotonic_ms()
         response = await self._ask_to_follow(address, request, leader_id, epoch)
-        return response is not None and self._take_fetch(response, leader_id, epoch)
+        return response is not None and self._take_fetch(response, leader_id, epoch, sent_ms)
 
     async def _ask_to_follow(self, address: Address, request: object, leader_id: int, epoch: int) -> Any | None:
         for attempt in range(1, _LOST_AFTER_FAILURES + 1):
@@ -149,16 +159,21 @@ class Following:
                 self._driver.step(LeaderLost(leader_id, epoch))
         return None
 
-    def _take_fetch(self, response: Any, leader_id: int, epoch: int) -> bool:
+    def _take_fetch(self, response: Any, leader_id: int, epoch: int, sent_ms: int) -> bool:
         seen, partition = seen_in_fetch(response)
         self._driver.note(seen)
         if partition is None or seen.error_code != ErrorCode.NONE:
+            if seen.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and leader_id != NOBODY:
+                # It has resigned. Voters were told that; a broker has to look around.
+                self._driver.step(LeaderLost(leader_id, epoch))
             return False
         if leader_id == NOBODY:
             # It came from the leader, as the answer said: now that it is known, the next fetch is meant for it.
             return self._driver.address_of(self._quorum.leader_id) is not None
         end_offset = self._log.end_offset
         self._step_fetched(partition, leader_id, epoch)
+        if partition.diverging_epoch.epoch < 0 and partition.snapshot_id.epoch < 0:
+            self._on_fetched(epoch, partition.high_watermark, sent_ms)
         # Records that could not be taken (they were damaged, or the disk is full) are not asked for again at once.
         return not partition.records or self._log.end_offset > end_offset
 

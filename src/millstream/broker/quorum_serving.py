@@ -7,6 +7,7 @@ when more is committed than the follower knows of (KIP-1166), or when this node 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from millstream.broker.dispatch import Context, Deferred
@@ -97,6 +98,7 @@ class _MetadataFetch:
         """The answer, if there is something to say; None if the fetch should wait."""
         answer = self._controller.log.step(self._event)
         assert isinstance(answer, AnswerFetch)
+        self._event = replace(self._event, is_new=False)
         log = self._controller.log
         is_plain = answer == AnswerFetch()
         if is_plain and self._wait_ms > 0:

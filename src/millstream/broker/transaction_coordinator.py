@@ -10,11 +10,6 @@
 
 The answer to EndTxn leaves when the decision is committed; the markers follow, in the same call where their partitions
 are led here, so that the producer's next transaction finds this one complete.
-
-A coordinator that is cut off from the cluster, and not from its clients, knows an old state: another has taken over.
-What it writes is never committed, but many answers need nothing written, and many are final: a producer that heard that
-it is fenced would give up, one that heard of the end of its last transaction would take it for that of the next. So
-such a coordinator does not say that; it says that it is none.
 """
 
 from __future__ import annotations
@@ -27,7 +22,7 @@ from millstream.broker.dispatch import Deferred
 from millstream.broker.transaction_markers import MarkerRound
 from millstream.metadata.features import TRANSACTION_VERSION
 from millstream.metadata.names import TRANSACTIONS_TOPIC
-from millstream.protocol.errors import ErrorCode, NotCoordinator
+from millstream.protocol.errors import ErrorCode
 from millstream.transactions.ending import WriteMarkers
 from millstream.transactions.machine import TransactionMachine
 from millstream.transactions.participants import decide_add_partitions, decide_verify
@@ -41,16 +36,6 @@ if TYPE_CHECKING:
     from millstream.runtime.shard import Shard
 
     Place = tuple[str, int]
-
-
-# What a producer does not ask again after, and what depends on the coordinator's state.
-_FINAL = (
-    ErrorCode.INVALID_PRODUCER_EPOCH,
-    ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    ErrorCode.INVALID_TXN_STATE,
-    ErrorCode.PRODUCER_FENCED,
-    ErrorCode.TRANSACTION_ABORTABLE,
-)
 
 
 class TransactionCoordinator(Coordinator[TransactionMachine]):
@@ -76,12 +61,11 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         decide: Callable[[TransactionMachine, Token, int], Decision[Any]],
         *,
         refuse: Callable[[ErrorCode], Any],
+        must_be_certain: bool = True,
     ) -> Deferred:
         """As for every coordinator. That an id is not empty is known without asking which shard it belongs to."""
         if name:
-            return super().submit(
-                name, partial(self._decide, decide), refuse=lambda code: refuse(self._believable(code))
-            )
+            return super().submit(name, decide, refuse=refuse, must_be_certain=must_be_certain)
         refused = Deferred()
         refused.finish(refuse(ErrorCode.INVALID_REQUEST))
         return refused
@@ -98,23 +82,6 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
             partial(_take_part, transactional_id, producer_id, epoch, places, add),
             refuse=lambda code: dict.fromkeys(places, code),
         )
-
-    def _decide(
-        self,
-        decide: Callable[[TransactionMachine, Token, int], Decision[Any]],
-        machine: TransactionMachine,
-        token: Token,
-        now_ms: int,
-    ) -> Decision[Any]:
-        decision = decide(machine, token, now_ms)
-        if not decision.records and not self._node.membership.is_in_touch:
-            raise NotCoordinator
-        return decision
-
-    def _believable(self, code: ErrorCode) -> ErrorCode:
-        """What may be said with the state that is known here; see the module's docstring."""
-        is_final = code in _FINAL and not self._node.membership.is_in_touch
-        return ErrorCode.NOT_COORDINATOR if is_final else code
 
     def _carry_out(self, shard: Shard[TransactionMachine], effect: Any) -> None:
         assert isinstance(effect, WriteMarkers), f"{effect!r} is no effect of a transaction"

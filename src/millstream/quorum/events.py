@@ -81,11 +81,15 @@ class LeaderRetired:
 
 @dataclass(frozen=True, slots=True)
 class FetchRequested:
-    """A replica wants what comes after `end`: it holds everything before, durably."""
+    """A replica wants what comes after `end`: it holds everything before, durably.
+
+    `is_new` is whether it says so now. One that has waited for an answer, and is looked at again, is no sign of life.
+    """
 
     replica: ReplicaKey
     epoch: int
     end: LogPosition
+    is_new: bool = True
 
 
 @dataclass(frozen=True, slots=True)

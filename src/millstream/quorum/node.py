@@ -278,7 +278,7 @@ class QuorumNode(QuorumState):
             case Behind(snapshot):
                 return [AnswerFetch(snapshot=snapshot)]
             case Agrees():
-                if request.replica.id >= 0:  # whoever has no number only looks on
+                if request.is_new and request.replica.id >= 0:  # whoever has no number only looks on
                     upgrade.note_directory(role, request.replica)
                     leading.note_fetch(role, request.replica, self.voters, self._log, request.end.offset, now_ms)
                 return [*self._advance(now_ms), AnswerFetch()]

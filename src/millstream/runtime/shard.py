@@ -2,10 +2,12 @@
 
 A decision's records are appended and applied in the same call, so decisions never interleave; the answers wait until
 everything that the decision could have read is committed. With one replica in sync that is the case when the append
-returns, and the answer leaves without a task or a future.
+returns, and the answer leaves without a task or a future. A refusal is an answer too: it may have read what was
+appended a moment ago and will be lost.
 
 A shard is *loading* until it has replayed its partition (requests hear COORDINATOR_LOAD_IN_PROGRESS), then *active*;
-when this broker leads the partition no longer, everybody who waits hears NOT_COORDINATOR and its timers stop.
+when this broker leads the partition no longer, everybody who waits hears NOT_COORDINATOR and its timers stop. One whose
+partition cannot be read has *failed*, and is no coordinator either, until another broker leads or this one starts anew.
 """
 
 from __future__ import annotations
@@ -68,6 +70,7 @@ class Stage(Enum):
 
     LOADING = "loading"
     ACTIVE = "active"
+    FAILED = "failed"
     CLOSED = "closed"
 
 
@@ -101,13 +104,28 @@ class Shard(Generic[M]):
         self._last_offset = last_offset
         self._set_timers(timers)
 
+    def fail(self) -> None:
+        """The log cannot be read: what this machine has of it must not be taken for the whole."""
+        if self.stage is Stage.LOADING:
+            self.stage = Stage.FAILED
+
     def submit(self, token: Token, decide: Callable[[M, Token, int], Decision[Any]]) -> None:
         """Decide on a request. Its answer comes through `answer(token, response)`, at once or later.
 
-        A BrokerError of the decision is raised here: nothing was changed.
+        A BrokerError of the decision changes nothing. It is raised here where all that it could have read is committed,
+        and comes through `refuse(token, code)` later where it is not.
         """
         self._check_active()
-        decision = decide(self.machine, token, self._clock.wall_ms())
+        try:
+            decision = decide(self.machine, token, self._clock.wall_ms())
+        except NotCoordinator:
+            raise  # not a word about what the machine knows
+        except BrokerError as refusal:
+            if self._journal.is_committed(self._last_offset):
+                raise
+            self._waiting[token] = None
+            self._once_committed(partial(self._refuse_waiting, token, refusal.code), self._last_offset)
+            return
         self._waiting[token] = None
         self._carry_out(decision, token)
 
@@ -126,7 +144,7 @@ class Shard(Generic[M]):
     def _check_active(self) -> None:
         if self.stage is Stage.LOADING:
             raise CoordinatorLoading
-        if self.stage is Stage.CLOSED:
+        if self.stage is not Stage.ACTIVE:
             raise NotCoordinator
 
     def _carry_out(self, decision: Decision[Any], token: Token | None) -> None:
@@ -142,7 +160,7 @@ class Shard(Generic[M]):
                     self._refuse(token, failure.code)
                 return
         self._set_timers(decision.timers)
-        self._speak_once_committed(decision, token, self._last_offset)
+        self._once_committed(partial(self._speak, decision, token), self._last_offset)
 
     def _append(self, decision: Decision[Any]) -> None:
         now_ms = self._clock.wall_ms()
@@ -159,19 +177,18 @@ class Shard(Generic[M]):
             self.machine.apply(record.key, record.value, transaction=decision.transaction, offset=offset)
             offset += 1
 
-    def _speak_once_committed(self, decision: Decision[Any], token: Token | None, last_offset: int) -> None:
+    def _once_committed(self, speak: Callable[[], None], last_offset: int) -> None:
         """Called again whenever the partition lets go of those who wait: not only when `last_offset` is committed, but
         also when this broker stops leading (`close` has refused everybody by then), and when an append has failed."""
         if self.stage is not Stage.ACTIVE:
             return
         if self._journal.is_committed(last_offset):
-            self._speak(decision, token)
+            speak()
         elif self._journal.is_offline:
             # What the machine holds now may be lost: whoever reads the log elsewhere, or here again, knows better.
             self.close()
         else:
-            again = partial(self._speak_once_committed, decision, token, last_offset)
-            self._journal.when_committed(last_offset, again)
+            self._journal.when_committed(last_offset, partial(self._once_committed, speak, last_offset))
 
     def _speak(self, decision: Decision[Any], token: Token | None) -> None:
         for reply in decision.replies:
@@ -182,6 +199,11 @@ class Shard(Generic[M]):
             self._answer(token, decision.response)
         for effect in decision.effects:
             self._on_effect(self, effect)
+
+    def _refuse_waiting(self, token: Token, code: ErrorCode) -> None:
+        if token in self._waiting:
+            del self._waiting[token]
+            self._refuse(token, code)
 
     # --- timers
 

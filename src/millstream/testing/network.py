@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _DELAY_S_MAX = 0.001
 _SPIKE_S_MAX = 0.03
 _CONNECT_TIMEOUT_S = 20.0
+# All addresses of a machine; here each has one, its name.
+_EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # nothing is bound here
 
 
 class SimulatedListening:
@@ -228,7 +230,7 @@ class HostNetwork:
         *,
         ssl: SSLContext | None = None,  # bytes in a simulation have nobody to hide from
     ) -> SimulatedListening:
-        return await self.network.listen(factory, host, port)
+        return await self.network.listen(factory, self.host if host in _EVERYWHERE else host, port)
 
     async def connect(
         self,

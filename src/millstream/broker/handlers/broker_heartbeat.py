@@ -23,6 +23,9 @@ async def broker_heartbeat(request: BrokerHeartbeatRequest, ctx: Context) -> Bro
         )
     except BrokerError as refusal:
         return _refused(refusal.code)
+    if not node.controller.standing.is_followed(node.ports.clock.monotonic_ms()):
+        # Others may have elected another one by now, and the broker goes by the answer (touch.py).
+        return _refused(ErrorCode.NOT_CONTROLLER)
     return answer
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from millstream.broker.dispatch import Context, Deferred, handles
 from millstream.broker.gathering import gather
 from millstream.groups.offsets.fetch import decide_offset_fetch, groups_of, refuse_fetch, response_of
-from millstream.protocol.errors import NotCoordinator
 from millstream.protocol.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchResponse
 from millstream.security.operations import needs_of
 
@@ -37,9 +36,9 @@ def _fetch(group: OffsetFetchRequestGroup, ctx: Context, *, require_stable: bool
     may_describe: Callable[[str], bool] = partial(_DESCRIBE_TOPIC.granted, ctx.allows)
 
     def decide(machine: GroupMachine, _token: Token, _now_ms: int) -> Decision[OffsetFetchResponseGroup]:
-        if require_stable and not ctx.broker.membership.is_in_touch:
-            # Who asks for this goes by the answer: it must not be that of a coordinator that was replaced.
-            raise NotCoordinator
         return decide_offset_fetch(machine, group, ctx.version, may_describe, require_stable=require_stable)
 
-    return ctx.broker.groups.submit(group.group_id, decide, refuse=partial(refuse_fetch, group))
+    # Who asks for stable offsets goes by the answer: it must not be that of a coordinator that was replaced.
+    return ctx.broker.groups.submit(
+        group.group_id, decide, refuse=partial(refuse_fetch, group), must_be_certain=require_stable
+    )
