@@ -130,11 +130,11 @@ def containers(tmp_path: Path) -> Iterator[dict[str, dict[str, str]]]:
     translated = on_loopback(environments())
     started = {name: Container(tmp_path / name, variables) for name, variables in translated.items()}
     try:
-        wait_until(lambda: all(each.is_ready for each in started.values()), "three ready nodes", within_s=60)
+        wait_until(lambda: all(each.is_ready for each in started.values()), "three ready nodes", within_s=180)
         yield translated
         for each in started.values():
             each.stop()
-        assert [each.process.wait(60) for each in started.values()] == [0, 0, 0]
+        assert [each.process.wait(120) for each in started.values()] == [0, 0, 0]
     finally:
         for each in started.values():
             if each.process.poll() is None:
@@ -147,8 +147,11 @@ def test_the_environments_make_a_cluster(containers: dict[str, dict[str, str]]) 
     outside = [each["KAFKA_ADVERTISED_LISTENERS"].rpartition("://")[2] for each in containers.values()]
     admin = AdminClient({"bootstrap.servers": outside[1], "log_level": 0})
     admin.create_topics([NewTopic("orders", 3, 3)])["orders"].result(60)
-    described = admin.list_topics("orders", timeout=30)
-    assert sorted(f"{broker.host}:{broker.port}" for broker in described.brokers.values()) == sorted(outside)
+
+    def brokers() -> list[str]:
+        return sorted(f"{each.host}:{each.port}" for each in admin.list_topics(timeout=60).brokers.values())
+
+    wait_until(lambda: brokers() == sorted(outside), "all three to be told of")
     producer = Producer({"bootstrap.servers": outside[2], "acks": "all", "log_level": 0})
     producer.produce("orders", b"shipped", partition=0)
     assert producer.flush(60) == 0

@@ -11,6 +11,7 @@ from millstream import Broker
 from millstream.client.admin import raise_first
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.sync import SyncClient
+from tests.support.topics import until_led
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,6 +71,7 @@ def make_topic(bootstrap: str, fresh_name: str) -> Callable[..., str]:
         wanted = NewTopic(name, partitions, 1, configs={key.replace("_", "."): value for key, value in configs.items()})
         with SyncClient({"bootstrap.servers": bootstrap}) as client:
             raise_first(client.run(create_topics, [wanted]))
+        until_led(bootstrap, name, partitions)
         return name
 
     return make

@@ -11,10 +11,13 @@ from millstream import arrow
 from millstream.client.admin import raise_first
 from millstream.client.admin.partitions import alter_reassignments
 from millstream.client.admin.topics import DescribedTopic, NewTopic, create_topics, describe_topics
+from millstream.client.errors import Refusal
 from millstream.client.sync import SyncClient
+from millstream.protocol.errors import ErrorCode
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.own_broker import own_broker_of
 from tests.support.ports import free_ports
+from tests.support.topics import until_led
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -46,6 +49,7 @@ def test_a_killed_broker_that_comes_back_costs_no_row_and_doubles_none(
     bootstrap = restarting.bootstrap_servers
     with SyncClient({"bootstrap.servers": bootstrap}) as client:
         raise_first(client.run(create_topics, [NewTopic(fresh_name, 3, 1)]))
+    until_led(bootstrap, fresh_name, 3)
 
     def with_accidents() -> Iterator[pa.RecordBatch]:
         for index, piece in enumerate(pieces(NUMBERS, 100)):
@@ -103,11 +107,19 @@ def test_a_leader_that_moves_is_followed(pair: str, fresh_name: str) -> None:
     async def leaders(client: Client) -> list[int]:
         described = await describe_topics(client, [fresh_name])
         topic = described[fresh_name]
-        assert isinstance(topic, DescribedTopic), topic
-        return [partition.leader_id for partition in topic.partitions]
+        # Whoever is asked may not have heard of it yet.
+        return [part.leader_id for part in topic.partitions] if isinstance(topic, DescribedTopic) else []
 
     with SyncClient({"bootstrap.servers": pair}) as client:
-        raise_first(client.run(create_topics, [NewTopic(fresh_name, assignments={0: [1], 1: [1]})]))
+
+        def created() -> bool:
+            """Once both have registered: they answer before."""
+            outcome = client.run(create_topics, [NewTopic(fresh_name, assignments={0: [1], 1: [1]})])[fresh_name]
+            return not isinstance(outcome, Refusal) or outcome.code is ErrorCode.TOPIC_ALREADY_EXISTS
+
+        wait_until(created, "the topic", within_s=120, every_s=0.2)
+        wait_until(lambda: client.run(leaders) == [1, 1], "its leader", within_s=120)
+        until_led(pair, fresh_name, 2)
 
         def with_moves() -> Iterator[pa.RecordBatch]:
             for index, piece in enumerate(pieces(NUMBERS, 100)):
@@ -115,7 +127,7 @@ def test_a_leader_that_moves_is_followed(pair: str, fresh_name: str) -> None:
                 if index in (4, 11):
                     target = 2 if index == 4 else 1
                     raise_first(client.run(alter_reassignments, {place: [target] for place in places}))
-                    wait_until(lambda: client.run(leaders) == [target] * 2, f"leader {target}", within_s=60)  # noqa: B023
+                    wait_until(lambda: client.run(leaders) == [target] * 2, f"leader {target}", within_s=120)  # noqa: B023
 
         seen: list[bytes] = []
         with arrow.stream(pair, fresh_name) as stream:

@@ -27,7 +27,7 @@ def produce(bootstrap: str, topic: str, *values: bytes | None, **settings: str) 
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, **settings})
     for index, value in enumerate(values):
         producer.produce(topic, value, str(index).encode(), 0, timestamp=NOON + 1000 * index)
-    assert producer.flush(30) == 0
+    assert producer.flush(90) == 0
 
 
 def values(table: pa.Table) -> list[bytes | None]:
@@ -38,7 +38,7 @@ def values(table: pa.Table) -> list[bytes | None]:
 def test_a_record_has_the_columns_of_sparks_source(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"v", b"k", 0, timestamp=NOON, headers=[("a", b"1"), ("a", None), ("", b"")])
-    producer.flush(30)
+    producer.flush(90)
     table = arrow.read(bootstrap, topic)
     assert table.schema == arrow.SCHEMA
     assert table.to_pylist() == [
@@ -59,7 +59,7 @@ def test_null_and_empty_stay_apart(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for key, value in ((None, None), (b"", b""), (b"k", None), (None, b"v")):
         producer.produce(topic, value, key, 0)
-    producer.flush(30)
+    producer.flush(90)
     table = arrow.read(bootstrap, topic, columns=["key", "value", "headers"])
     assert table.column("key").to_pylist() == [None, b"", b"k", None]
     assert table.column("value").to_pylist() == [None, b"", None, b"v"]

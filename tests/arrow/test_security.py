@@ -10,6 +10,7 @@ import pytest
 from millstream import arrow
 from millstream.client.errors import AuthenticationFailed, TlsFailed
 from tests.support.secured_kafka import secured_kafka
+from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -31,6 +32,7 @@ def login(mechanism: str, password: str = "lovelace") -> dict[str, str]:
 
 def round_trip(topic: str, options: dict[str, str]) -> None:
     arrow.write(options, topic, pa.table({"value": [b"a", b"b"]}), transactional_id=topic)
+    until_settled(options, topic)
     assert arrow.read(options, topic).column("value").to_pylist() == [b"a", b"b"]
     with arrow.stream(options, topic, end=1) as stream:
         assert sum(batch.num_rows for batch in stream) == 1

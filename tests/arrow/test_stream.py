@@ -11,6 +11,7 @@ from millstream import arrow
 from millstream.arrow.decoding import CHUNK_BYTES
 from millstream.client.admin.topics import create_partitions
 from millstream.client.sync import SyncClient
+from tests.support.topics import until_led
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,6 +93,7 @@ def test_new_partitions_and_topics_are_taken_up(bootstrap: str, make_topic: Call
     with arrow.stream(options, f"^{one.removesuffix('one')}.*") as stream, SyncClient(options) as client:
         assert values(next(stream)) == [b"a"]
         client.run(create_partitions, {one: 2})
+        until_led(bootstrap, one, 2)
         arrow.write(bootstrap, one, pa.table({"value": [b"b"], "place": [1]}), partition_by="place")
         assert values(next(stream)) == [b"b"]
         two = make_topic(1, "-two")

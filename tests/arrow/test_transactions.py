@@ -16,6 +16,8 @@ from millstream.client.sync import SyncClient
 from millstream.client.transactions import Transaction, add_partitions, end_transaction
 from millstream.protocol.errors import ErrorCode
 from millstream.records.building import encode_batch
+from tests.support.topics import until_settled
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -30,13 +32,14 @@ def values(table: pa.Table) -> list[bytes]:
 
 def test_aborted_records_and_markers_are_left_out(bootstrap: str, topic: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     for value, commit in (("a", True), ("lost", False), ("b", True), ("gone", False), ("c", True)):
         producer.begin_transaction()
         producer.produce(topic, value, partition=0)
         # An abort throws away what is still in the queue: to be left out, a record must have been written.
-        producer.flush(30)
-        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+        producer.flush(90)
+        producer.commit_transaction(90) if commit else producer.abort_transaction(90)
+    until_settled(bootstrap, topic)
     assert values(arrow.read(bootstrap, topic)) == [b"a", b"b", b"c"]
     assert values(arrow.read(bootstrap, topic, isolation="read_uncommitted")) == [b"a", b"lost", b"b", b"gone", b"c"]
     # The markers have offsets too: reading ends behind the last of them.
@@ -49,16 +52,16 @@ def test_aborted_records_and_markers_are_left_out(bootstrap: str, topic: str) ->
 def test_an_open_transaction_ends_what_is_stable(bootstrap: str, topic: str) -> None:
     arrow.write(bootstrap, topic, pa.table({"value": [b"before"]}))
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     producer.begin_transaction()
     producer.produce(topic, b"open", partition=0)
-    producer.flush(30)
+    producer.flush(90)
     assert values(arrow.read(bootstrap, topic)) == [b"before"]
     assert values(arrow.read(bootstrap, topic, isolation="read_uncommitted")) == [b"before", b"open"]
     with arrow.stream(bootstrap, topic) as stream:
         assert stream.schema == arrow.SCHEMA
         assert next(stream).num_rows == 1
-        producer.commit_transaction(30)
+        producer.commit_transaction(90)
         assert next(stream).column("value").to_pylist() == [b"open"]
 
 
@@ -69,6 +72,7 @@ def test_a_transactional_write_is_seen_whole(bootstrap: str, make_topic: Callabl
     for _ in range(2):
         written = arrow.write(bootstrap, topic, table, transactional_id=topic)
         assert sum(each.records for each in written.values()) == 1000
+    until_settled(bootstrap, topic)
     assert sorted(values(arrow.read(bootstrap, topic))) == sorted(numbers * 2)
 
 
@@ -80,6 +84,7 @@ def test_a_transactional_write_that_fails_leaves_nothing(bootstrap: str, topic: 
     for transactional_id in (topic, None):
         with pytest.raises(RuntimeError, match="the source is gone"):
             arrow.write(bootstrap, topic, broken(), transactional_id=transactional_id)
+    until_settled(bootstrap, topic)
     # Outside of a transaction what was written before stays.
     assert values(arrow.read(bootstrap, topic)) == [b"half"]
     assert values(arrow.read(bootstrap, topic, isolation="read_uncommitted")) == [b"half", b"half"]
@@ -88,6 +93,7 @@ def test_a_transactional_write_that_fails_leaves_nothing(bootstrap: str, topic: 
 def test_nothing_to_write_is_no_transaction(bootstrap: str, topic: str) -> None:
     assert arrow.write(bootstrap, topic, [], transactional_id=topic) == {}
     arrow.write(bootstrap, topic, pa.table({"value": [b"a"]}), transactional_id=topic)
+    until_settled(bootstrap, topic)
     assert values(arrow.read(bootstrap, topic)) == [b"a"]
 
 
@@ -119,8 +125,10 @@ def test_offsets_are_committed_with_what_was_made_of_them(bootstrap: str, make_t
     assert values(arrow.read(bootstrap, target)) == []
     copy(fail=False)
     copy(fail=False)
+    until_settled(bootstrap, target)
     assert sorted(values(arrow.read(bootstrap, target))) == numbers
-    assert sum(arrow.committed(bootstrap, source).values()) == len(numbers)
+    # The group's part of the commit has a marker of its own.
+    wait_until(lambda: sum(arrow.committed(bootstrap, source).values()) == len(numbers), "the offsets", within_s=60)
 
 
 def test_a_newer_producer_fences_the_older(bootstrap: str, topic: str) -> None:
@@ -132,6 +140,7 @@ def test_a_newer_producer_fences_the_older(bootstrap: str, topic: str) -> None:
     with pytest.raises(Refusal) as caught:
         arrow.write(bootstrap, topic, overtaken(), transactional_id=topic)
     assert caught.value.code in (ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED)
+    until_settled(bootstrap, topic)
     assert values(arrow.read(bootstrap, topic)) == [b"new"]
 
 
@@ -163,4 +172,5 @@ def test_the_steps_of_a_transaction_work_in_the_old_way_and_the_new(
         client.run(one, b"seen", commit=True)
         client.run(one, b"unseen", commit=False)
         client.run(one, b"seen too", commit=True)
+    until_settled(bootstrap, topic)
     assert values(arrow.read(bootstrap, topic)) == [b"seen", b"seen too"]

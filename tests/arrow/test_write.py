@@ -79,7 +79,7 @@ def test_a_key_lands_where_librdkafkas_murmur2_sends_it(bootstrap: str, make_top
     producer = Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
     for key in keys:
         producer.produce(theirs, key, key)
-    producer.flush(30)
+    producer.flush(90)
     columns = ("key", "partition")
     assert sorted(rows(arrow.read(bootstrap, ours), *columns)) == sorted(rows(arrow.read(bootstrap, theirs), *columns))
 

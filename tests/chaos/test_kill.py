@@ -28,7 +28,7 @@ def create_topics(bootstrap: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     made = admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in (INPUT, OUTPUT)])
     for future in made.values():
-        future.result(30)
+        future.result(90)
 
 
 def progress(workload: Workload, *, acked: int, copied: int) -> None:

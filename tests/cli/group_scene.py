@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -108,8 +110,9 @@ class NewMember:
 
 @contextmanager
 def new_members(client: SyncClient, group: str, topics: list[str], names: list[str]) -> Iterator[None]:
-    """Members of the new protocol, settled."""
+    """Members of the new protocol, settled, and alive however long somebody looks at them."""
     members = [NewMember(group, name, topics) for name in names]
+    enough = threading.Event()
 
     def settled() -> bool:
         for member in members:
@@ -119,8 +122,13 @@ def new_members(client: SyncClient, group: str, topics: list[str], names: list[s
 
     try:
         # Assignments come with a delay, and what one member gives up another can take only then.
-        wait_until(settled, f"the members of {group} to own their partitions", every_s=0.1)
-        yield
+        wait_until(settled, f"the members of {group} to own their partitions", within_s=120, every_s=0.1)
+        beating = client.start(_keep_beating, members, enough)
+        try:
+            yield
+        finally:
+            enough.set()
+            beating.result(timeout=60)
     finally:
         for member in members:
             client.run(_leave, member)
@@ -128,6 +136,14 @@ def new_members(client: SyncClient, group: str, topics: list[str], names: list[s
 
 async def _beat(client: Client, member: NewMember) -> None:
     await member.heartbeat(client)
+
+
+async def _keep_beating(client: Client, members: list[NewMember], enough: threading.Event) -> None:
+    """Tools of Java's take seconds each, and a session lasts 45 of them."""
+    while not enough.is_set():
+        for member in members:
+            await member.heartbeat(client)
+        await asyncio.sleep(1)
 
 
 async def _leave(client: Client, member: NewMember) -> None:

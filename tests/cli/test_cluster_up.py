@@ -16,7 +16,7 @@ from tests.support.requirements import PROJECT_ROOT
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PYTHONPATH = os.pathsep.join(filter(None, (str(PROJECT_ROOT / "src"), os.environ.get("PYTHONPATH", ""))))
@@ -42,7 +42,7 @@ class Up:
             text = self.output.read_text()
             return text if text.endswith("\n") else None
 
-        return wait_until(line, "the ready line", within_s=90)
+        return wait_until(line, "the ready line", within_s=180)
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGINT)
@@ -67,8 +67,8 @@ def servers(up: Up) -> str:
     return up.ready().split()[1]
 
 
-def run(servers: str, *words: str) -> Any:
-    done = subprocess.run(
+def command(servers: str, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         [sys.executable, "-m", "millstream.cli.main", *words, "--bootstrap-server", servers, "--json"],
         capture_output=True,
         text=True,
@@ -76,12 +76,29 @@ def run(servers: str, *words: str) -> Any:
         check=False,
         env=os.environ | {"PYTHONPATH": PYTHONPATH},
     )
+
+
+def run(servers: str, *words: str) -> Any:
+    done = command(servers, *words)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
 
-def replicas(servers: str, topic: str) -> dict[int, list[int]]:
-    return {row["partition"]: row["replicas"] for row in run(servers, "topic", "describe", topic)}
+def until_described(servers: str, topic: str, expected: Callable[[dict[int, Any]], bool]) -> None:
+    """Wait until the topic's partitions are as expected: any broker may be asked, and hears of changes in its turn."""
+    seen: dict[int, Any] = {}
+
+    def as_expected() -> bool:
+        done = command(servers, "topic", "describe", topic)
+        if done.returncode == 0:
+            seen.clear()
+            seen.update({row["partition"]: row for row in json.loads(done.stdout)})
+        return done.returncode == 0 and expected(seen)
+
+    try:
+        wait_until(as_expected, f"{topic} to be as expected", within_s=120)
+    except TimeoutError as late:
+        raise AssertionError(f"{late}: {seen}") from late
 
 
 @pytest.mark.slow
@@ -103,15 +120,14 @@ def test_the_quorum_has_one_leader_and_three_voters_behind_it(servers: str) -> N
 def test_partitions_move_drain_and_get_their_leaders_back(servers: str) -> None:
     run(servers, "topic", "create", "orders", "--partitions", "4", "--replicas", "3")
     run(servers, "cluster", "reassign", "orders", "--to", "1,2,3", "--wait")
-    assert all(sorted(each) == [1, 2, 3] for each in replicas(servers, "orders").values())
+    until_described(servers, "orders", lambda rows: all(sorted(row["replicas"]) == [1, 2, 3] for row in rows.values()))
     run(servers, "cluster", "drain", "2")
-    assert all(2 not in each for each in replicas(servers, "orders").values())
+    until_described(servers, "orders", lambda rows: all(2 not in row["replicas"] for row in rows.values()))
     run(servers, "cluster", "reassign", "orders:0", "--to", "1,2", "--replicas", "2", "--wait")
-    assert replicas(servers, "orders")[0] == [1, 2]
+    until_described(servers, "orders", lambda rows: rows[0]["replicas"] == [1, 2])
     assert run(servers, "cluster", "reassign") == []
     run(servers, "cluster", "elect")
-    rows = run(servers, "topic", "describe", "orders")
-    assert all(row["leader"] == row["replicas"][0] for row in rows)
+    until_described(servers, "orders", lambda rows: all(row["leader"] == row["replicas"][0] for row in rows.values()))
 
 
 @pytest.mark.slow
@@ -122,7 +138,7 @@ def test_a_stopped_cluster_comes_back_with_what_it_had(tmp_path: Path) -> None:
             servers = running.ready().split()[1]
             if turn == 0:
                 run(servers, "topic", "create", "kept", "--replicas", "3")
-            assert list(replicas(servers, "kept")) == [0]
+            until_described(servers, "kept", lambda rows: list(rows) == [0])
             assert running.stop() == 0, running.errors.read_text()
         finally:
             if running.process.poll() is None:

@@ -88,10 +88,10 @@ def test_two_readers_share_and_the_one_that_stays_gets_all(cluster: RunningBroke
         return sorted(len(row["partitions"]) for row in found)  # type: ignore[arg-type]
 
     try:
-        wait_until(lambda: shares() == [1, 2], "two members with partitions")
+        wait_until(lambda: shares() == [1, 2], "two members with partitions", within_s=120)
         # Ctrl-C leaves the group, so nobody waits for the session to end.
         readers[0].send_signal(signal.SIGINT)
-        wait_until(lambda: shares() == [3], "one member with all partitions")
+        wait_until(lambda: shares() == [3], "one member with all partitions", within_s=120)
         assert readers[0].wait(timeout=60) == 130
     finally:
         for reader in readers:

@@ -185,7 +185,7 @@ def ready(*words: str) -> Iterator[str]:
             yield process.stdout.readline().decode()
         finally:
             process.terminate()
-            assert process.wait(30) == 0
+            assert process.wait(90) == 0
 
 
 def address_in(line: str) -> str:

@@ -23,5 +23,5 @@ def cluster(request: pytest.FixtureRequest) -> RunningBroker:
 
 @pytest.fixture
 def client(cluster: RunningBroker) -> Iterator[SyncClient]:
-    with SyncClient({"bootstrap.servers": cluster.bootstrap_servers, "api.timeout.ms": "15000"}) as made:
+    with SyncClient({"bootstrap.servers": cluster.bootstrap_servers, "api.timeout.ms": "60000"}) as made:
         yield made

@@ -146,7 +146,7 @@ def test_a_tail_hands_out_what_arrives(client: SyncClient, topic: str) -> None:
         return Tail(asked, {(topic, 0): 0, (topic, 1): 0})
 
     async def following(_: Client) -> list[Arrived]:
-        return await tail.next(5_000)
+        return await tail.next(60_000)
 
     async def close(_: Client) -> None:
         await tail.close()

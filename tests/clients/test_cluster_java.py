@@ -17,7 +17,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from millstream.records.scanning import scan_batches
 from tests.cluster_chaos.links import Loopback
 from tests.cluster_chaos.processes import ChaosCluster
-from tests.cluster_chaos.views import is_whole, moving, newest, quorum
+from tests.cluster_chaos.views import Quorum, is_whole, moving, newest, quorum
 from tests.support.apache_kafka import dump_log_segments, java_command, run_tool
 from tests.support.waiting import wait_until
 
@@ -47,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ChaosCluster]:
 
 
 def until_whole(cluster: ChaosCluster) -> None:
-    wait_until(lambda: is_whole(cluster, NODES), "all replicas in sync", within_s=90, every_s=0.1)
+    wait_until(lambda: is_whole(cluster, NODES), "all replicas in sync", within_s=180, every_s=0.1)
 
 
 def run(cluster: ChaosCluster, tool: str, *arguments: str) -> str:
@@ -104,9 +104,12 @@ def voters_in(told: dict[str, str]) -> list[int]:
 
 
 def test_the_quorum_tool_tells_the_state_of_the_quorum(cluster: ChaosCluster) -> None:
-    seen = quorum(cluster)
-    assert seen is not None
-    told = status(cluster)
+    def told_between() -> tuple[Quorum, dict[str, str]] | None:
+        """What the tool says, if nobody was elected meanwhile."""
+        before, told, after = quorum(cluster), status(cluster), quorum(cluster)
+        return None if before is None or before != after else (before, told)
+
+    seen, told = wait_until(told_between, "a quorum that stays", within_s=180)
     assert (int(told["LeaderId"]), int(told["LeaderEpoch"])) == (seen.leader, seen.epoch)
     assert int(told["HighWatermark"]) > 0
     assert voters_in(told) == list(NODES)
@@ -167,7 +170,7 @@ def test_the_reassignment_tool_plans_moves_throttles_and_verifies(cluster: Chaos
         cluster, "kafka.admin.ConfigCommand", "--describe", "--entity-type", "topics", "--entity-name", "moved"
     )
     assert re.search(r"leader\.replication\.throttled\.replicas=\S*0:1\b", configs)
-    wait_until(lambda: not moving(cluster), "the moves to end", within_s=60, every_s=0.1)
+    wait_until(lambda: not moving(cluster), "the moves to end", within_s=120, every_s=0.1)
     told = run(cluster, REASSIGN, "--verify", *file)
     assert told.count("is completed.") == 2
     assert "Clearing topic-level throttles on topic moved" in told
@@ -246,7 +249,7 @@ def test_the_replicas_are_the_same_by_kafkas_accounts_and_by_their_bytes(cluster
     command = [*java_command("org.apache.kafka.tools.ReplicaVerificationTool"), *arguments]
     with report.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as tool:
         try:
-            wait_until(lambda: report.read_text().count("max lag is") >= 2, "two reports", within_s=60)
+            wait_until(lambda: report.read_text().count("max lag is") >= 2, "two reports", within_s=120)
         finally:
             tool.kill()
     told = report.read_text()

@@ -265,7 +265,7 @@ def test_kafkas_tools_consume_and_describe(start: Any, three: str, reference: Re
     read = run_tool(
         "org.apache.kafka.tools.consumer.ConsoleConsumer",
         *("--bootstrap-server", servers, "--topic", three, "--group", three, "--from-beginning", "--max-messages", "3"),
-        *("--command-property", "group.protocol=consumer", "--timeout-ms", "20000"),
+        *("--command-property", "group.protocol=consumer", "--timeout-ms", "60000"),
         check=True,
     )
     assert sorted(read.stdout.split()) == sent("x")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -37,9 +37,10 @@ def groups(broker: RunningBroker, *arguments: str) -> str:
     return done.stdout + done.stderr
 
 
-def rows(printed: str) -> list[dict[str, str]]:
-    """A table of the tool's, row by row; sentences around it are left out."""
-    lines = [line for line in printed.splitlines() if line.strip() and not line.startswith("Consumer group")]
+def rows(broker: RunningBroker, *arguments: str) -> list[dict[str, str]]:
+    """A table of the tool's, row by row; sentences before it, and what its client logs besides, are left out."""
+    printed = run_tool(GROUPS, "--bootstrap-server", broker.bootstrap_servers, *arguments).stdout
+    lines = [line for line in printed.splitlines() if line.strip()]
     head = next((number for number, line in enumerate(lines) if line.startswith("GROUP")), len(lines))
     return [dict(zip(lines[head].split(), line.split(), strict=False)) for line in lines[head + 1 :]]
 
@@ -60,13 +61,13 @@ def group(broker: RunningBroker, written: str) -> Iterator[tuple[str, Member]]:
     name = f"group-of-{written}"
     with Member(CONFLUENT, broker.bootstrap_servers, name, [written]) as member:
         share([member], [(written, partition) for partition in range(3)])
-        wait_until(lambda: len(member.reads) == 15, "all records")
-        wait_until(lambda: lags(broker, name) == ["0", "0", "0"], "their commit", within_s=60)
+        wait_until(lambda: len(member.reads) == 15, "all records", within_s=90)
+        wait_until(lambda: lags(broker, name) == ["0", "0", "0"], "their commit", within_s=120)
         yield name, member
 
 
 def lags(broker: RunningBroker, name: str) -> list[str]:
-    return [row["LAG"] for row in rows(groups(broker, "--describe", "--group", name))]
+    return [row.get("LAG", "") for row in rows(broker, "--describe", "--group", name)]
 
 
 def test_groups_are_listed_with_type_and_state(broker: RunningBroker, group: tuple[str, Member]) -> None:
@@ -81,7 +82,7 @@ def test_groups_are_listed_with_type_and_state(broker: RunningBroker, group: tup
 
 def test_a_group_is_described(broker: RunningBroker, group: tuple[str, Member], written: str) -> None:
     name, _ = group
-    found = rows(groups(broker, "--describe", "--group", name))
+    found = rows(broker, "--describe", "--group", name)
     assert [(row["TOPIC"], row["CURRENT-OFFSET"], row["LOG-END-OFFSET"], row["LAG"]) for row in found] == [
         (written, "5", "5", "0")
     ] * 3
@@ -117,13 +118,15 @@ def test_offsets_of_an_empty_group_are_reset_and_read_from(
     name, member = group
     member.leave()
     arguments = ("--reset-offsets", "--group", name, "--topic", written)
-    plan = rows(groups(broker, *arguments, "--shift-by", "-2", "--dry-run"))
+    plan = rows(broker, *arguments, "--shift-by", "-2", "--dry-run")
     assert [row["NEW-OFFSET"] for row in plan] == ["3", "3", "3"]
     assert lags(broker, name) == ["0", "0", "0"], "it was a dry run"
     groups(broker, *arguments, "--to-offset", "4", "--execute")
     assert lags(broker, name) == ["1", "1", "1"]
     with Member(CONFLUENT, broker.bootstrap_servers, name, [written]) as back:
-        wait_until(lambda: sorted(seen.value for seen in back.reads) == ["0-4", "1-4", "2-4"], "the last of each")
+        wait_until(
+            lambda: sorted(seen.value for seen in back.reads) == ["0-4", "1-4", "2-4"], "the last of each", within_s=90
+        )
 
 
 def test_an_empty_group_is_deleted_with_its_offsets(
@@ -136,7 +139,7 @@ def test_an_empty_group_is_deleted_with_its_offsets(
     )
     assert name not in groups(broker, "--list").split()
     with Member(CONFLUENT, broker.bootstrap_servers, name, [written]) as back:
-        wait_until(lambda: len(back.reads) == 15, "everything anew")
+        wait_until(lambda: len(back.reads) == 15, "everything anew", within_s=90)
 
 
 def test_a_group_that_does_not_exist_is_not_described(broker: RunningBroker, fresh_name: str) -> None:
@@ -147,7 +150,7 @@ def test_a_group_that_does_not_exist_is_not_described(broker: RunningBroker, fre
 def test_the_console_consumer_goes_on_where_its_group_was(broker: RunningBroker, written: str) -> None:
     arguments = ("--bootstrap-server", broker.bootstrap_servers, "--topic", written, "--group", f"group-of-{written}")
     first = run_tool(CONSOLE, *arguments, "--from-beginning", "--max-messages", "9", check=True).stdout.split()
-    rest = run_tool(CONSOLE, *arguments, "--max-messages", "6", "--timeout-ms", "20000", check=True).stdout.split()
+    rest = run_tool(CONSOLE, *arguments, "--max-messages", "6", "--timeout-ms", "60000", check=True).stdout.split()
     assert sorted(first + rest) == sorted(f"{partition}-{number}" for partition in range(3) for number in range(5))
 
 
@@ -155,7 +158,7 @@ def test_the_performance_consumer_counts_what_it_read(broker: RunningBroker, wri
     done = run_tool(
         "ConsumerPerformance",
         *("--bootstrap-server", broker.bootstrap_servers, "--topic", written, "--num-records", "15"),
-        *("--group", f"group-of-{written}", "--timeout", "20000", "--hide-header"),
+        *("--group", f"group-of-{written}", "--timeout", "60000", "--hide-header"),
         check=True,
     )
     fields = [field.strip() for field in done.stdout.strip().splitlines()[-1].split(",")]
@@ -164,14 +167,19 @@ def test_the_performance_consumer_counts_what_it_read(broker: RunningBroker, wri
 
 def test_the_offsets_topic_is_read_by_apache_kafkas_formatter(broker: RunningBroker, group: tuple[str, Member]) -> None:
     name, _ = group
-    printed = run_tool(
-        CONSOLE,
-        *("--bootstrap-server", broker.bootstrap_servers, "--topic", "__consumer_offsets", "--from-beginning"),
-        *("--formatter", "org.apache.kafka.tools.consumer.GroupMetadataMessageFormatter", "--timeout-ms", "5000"),
-    ).stdout
-    read = json.loads("[" + printed.replace('}{"key"', '},{"key"') + "]")
-    mine = [each["value"] for each in read if each["key"]["data"]["group"] == name and each["value"] is not None]
+    # It reads until nothing has come for a while, which a slow start must not be taken for.
+    mine = read_by_formatter(broker, name, "5000") or read_by_formatter(broker, name, "60000")
     assert mine[0]["data"]["members"] == []
     assert mine[-1]["version"] == 3
     assert mine[-1]["data"]["protocol"] == "range"
     assert len(mine[-1]["data"]["members"]) == 1
+
+
+def read_by_formatter(broker: RunningBroker, group: str, idle_ms: str) -> list[Any]:
+    printed = run_tool(
+        CONSOLE,
+        *("--bootstrap-server", broker.bootstrap_servers, "--topic", "__consumer_offsets", "--from-beginning"),
+        *("--formatter", "org.apache.kafka.tools.consumer.GroupMetadataMessageFormatter", "--timeout-ms", idle_ms),
+    ).stdout
+    read = json.loads("[" + printed.replace('}{"key"', '},{"key"') + "]")
+    return [each["value"] for each in read if each["key"]["data"]["group"] == group and each["value"] is not None]

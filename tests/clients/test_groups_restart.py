@@ -50,7 +50,7 @@ def test_a_group_goes_on_when_its_broker_is_back(own_broker: RunningBroker, prog
         members = [stack.enter_context(Member(program, own_broker.bootstrap_servers, "g", ["t"])) for _ in range(2)]
         share(members, places, within_s=90)
         say(reference, "t", "before")
-        wait_until(heard(members, "before"), "what was said before")
+        wait_until(heard(members, "before"), "what was said before", within_s=90)
         if how == "killed":
             own_broker.kill()
         else:

@@ -227,7 +227,7 @@ def test_a_console_consumer_reads_a_partition_from_its_beginning(
     values = [b"one", b"two", b"three"]
     reference.produce(topic, [Record(value, None, (), int(time.time() * 1000)) for value in values])
     place = ("--topic", topic, "--partition", "0", "--offset", "earliest", "--max-messages", "3")
-    said = run(broker, "org.apache.kafka.tools.consumer.ConsoleConsumer", *place, "--timeout-ms", "20000")
+    said = run(broker, "org.apache.kafka.tools.consumer.ConsoleConsumer", *place, "--timeout-ms", "60000")
     assert said.split() == ["one", "two", "three"]
 
 
@@ -238,7 +238,7 @@ def test_replicas_are_verified(broker: RunningBroker, topic: str, reference: Ref
     command = [*java_command("org.apache.kafka.tools.ReplicaVerificationTool"), *arguments]
     with report.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as tool:
         try:
-            lag = wait_until(lambda: re.search(r"max lag is (\d+)", report.read_text()), "a report")
+            lag = wait_until(lambda: re.search(r"max lag is (\d+)", report.read_text()), "a report", within_s=120)
             assert lag[1] == "0"
         finally:
             tool.kill()

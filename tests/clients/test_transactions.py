@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.clients]
 
 PARTITIONS = 4
-PATIENCE_S = 20
+PATIENCE_S = 90
 
 
 def producer(broker: RunningBroker, transactional_id: str, **options: object) -> Producer:

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.clients, pytest.mark.java, pytest.mark.slow]
 
+# A JVM for each look at it: it must not be over before.
+OPEN_FOR_LONG = {"transaction.timeout.ms": 600_000}
+
 
 def transactions(broker: RunningBroker, *arguments: str) -> list[dict[str, str]]:
     """The rows of kafka-transactions, by column."""
@@ -42,7 +45,7 @@ def row_of(broker: RunningBroker, transactional_id: str, *arguments: str) -> dic
 
 
 def test_transactions_are_listed_and_described(broker: RunningBroker, topic: str) -> None:
-    made = producer(broker, topic)
+    made = producer(broker, topic, **OPEN_FOR_LONG)
     made.begin_transaction()
     write(made, topic, "value")
     listed = row_of(broker, topic, "list")
@@ -55,13 +58,13 @@ def test_transactions_are_listed_and_described(broker: RunningBroker, topic: str
     assert writing["ProducerId"] == listed["ProducerId"]
     assert writing["CurrentTransactionStartOffset"] == "0"
     made.abort_transaction(PATIENCE_S)
-    wait_until(lambda: row_of(broker, topic, "list")["TransactionState"] == "CompleteAbort", "the end")
+    wait_until(lambda: row_of(broker, topic, "list")["TransactionState"] == "CompleteAbort", "the end", within_s=120)
     (written,) = transactions(broker, "describe-producers", "--topic", topic, "--partition", "0")
     assert written["CurrentTransactionStartOffset"] == "None"
 
 
 def test_a_transaction_is_aborted_by_an_administrator(broker: RunningBroker, topic: str) -> None:
-    made = producer(broker, topic)
+    made = producer(broker, topic, **OPEN_FOR_LONG)
     made.begin_transaction()
     write(made, topic, "hangs")
     said = run_tool(
@@ -154,10 +157,12 @@ def test_a_java_producer_is_fenced_by_another_client(broker: RunningBroker, topi
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as tool:
         try:
             wait_until(
-                lambda: watcher.get_watermark_offsets(TopicPartition(topic, 0))[1] > 0, "its first records", within_s=60
+                lambda: watcher.get_watermark_offsets(TopicPartition(topic, 0))[1] > 0,
+                "its first records",
+                within_s=120,
             )
             heir = producer(broker, topic)
-            said, _ = tool.communicate(timeout=60)
+            said, _ = tool.communicate(timeout=180)
         finally:
             tool.kill()
             watcher.close()

@@ -1,6 +1,7 @@
-"""Every example runs, on one Spark session and a broker of its own, and comes to the right result.
+"""Every example runs, on one Spark session, and comes to the right result.
 
-The broker is Millstream embedded, as when an example is run as a program; one of them runs on Apache Kafka as well.
+On Millstream embedded, as when an example is run as a program, and on Apache Kafka; but the demo, which is Millstream's
+own and starts it itself, and the streams (test_streams_on_spark.py), which do so too.
 """
 
 from __future__ import annotations
@@ -9,24 +10,33 @@ import importlib.util
 import os
 import subprocess
 import sys
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream import Broker
+from millstream import Broker, arrow
+from millstream.client.admin import raise_first
+from millstream.client.admin.topics import NewTopic, create_topics, delete_topics, list_topics
+from millstream.client.sync import SyncClient
 from tests.spark.conftest import spark
 from tests.support.requirements import PROJECT_ROOT, require
+from tests.support.topics import until_settled
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 __all__ = ["spark"]
 
 EXAMPLES = PROJECT_ROOT / "examples"
 APACHE_KAFKA = "apache-kafka"
+# Whose records have a time of their own: a broker that looks for expired ones, whenever it likes, would take them.
+OF_LAST_MARCH = ("orders", "readings")
 with_spark = [
     pytest.mark.java,
     pytest.mark.slow,
@@ -44,15 +54,49 @@ def example(name: str) -> Any:
     return module
 
 
+on_both = pytest.mark.parametrize(
+    "servers", ["millstream", pytest.param(APACHE_KAFKA, marks=pytest.mark.java)], indirect=True
+)
+
+
 @pytest.fixture
-def servers(request: pytest.FixtureRequest) -> Iterator[str]:
-    """A broker for each example: they choose their topics' names freely."""
-    if getattr(request, "param", "") == APACHE_KAFKA:
-        # Shared, so that only one example may run there.
-        yield request.getfixturevalue("apache_kafka").bootstrap_servers
+def servers(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A broker without topics that an example would know: they choose their names freely."""
+    if request.param == APACHE_KAFKA:
+        shared: str = request.getfixturevalue("apache_kafka").bootstrap_servers
+        monkeypatch.setattr(arrow, "read", settled_read(arrow.read))
+        with without_its_topics(shared):
+            yield shared
         return
     with Broker() as broker:
         yield broker.bootstrap_servers
+
+
+def settled_read(read: Callable[..., pa.Table]) -> Callable[..., pa.Table]:
+    """Examples read what a query has just committed, and Apache Kafka's markers come a moment after its answer."""
+
+    def patient(servers: str, topic: str, **how: Any) -> pa.Table:
+        until_settled(servers, topic)
+        return read(servers, topic, **how)
+
+    return patient
+
+
+@contextmanager
+def without_its_topics(servers: str) -> Iterator[None]:
+    """Others use this broker, too: whatever the example makes there is gone afterwards."""
+    with SyncClient({"bootstrap.servers": servers}) as client:
+
+        def topics() -> list[str]:
+            return [topic.name for topic in client.run(list_topics)]
+
+        before = topics()
+        kept = [NewTopic(name, 1, 1, {"retention.ms": "-1"}) for name in OF_LAST_MARCH]
+        raise_first(client.run(create_topics, kept))
+        yield
+        made = [topic for topic in topics() if topic not in before and not topic.startswith("__")]
+        raise_first(client.run(delete_topics, made))
+        wait_until(lambda: not set(made) & set(topics()), "its topics to be gone", within_s=120)
 
 
 @pytest.fixture
@@ -67,12 +111,14 @@ def utc(spark: SparkSession) -> Iterator[SparkSession]:
 class TestWithSpark:
     pytestmark = with_spark
 
+    @on_both
     def test_word_count(self, spark: SparkSession, servers: str) -> None:
         totals = example("word_count").run(spark, servers)
         assert totals["the"] == 5
         assert totals["mill"] == 3
         assert sum(totals.values()) == 24
 
+    @on_both
     def test_etl_to_parquet(self, utc: SparkSession, servers: str, tmp_path: Path) -> None:
         days, reasons = example("etl_to_parquet").run(utc, servers, tmp_path)
         assert days == {"2026-03-01": 100, "2026-03-02": 100, "2026-03-03": 100}
@@ -81,12 +127,13 @@ class TestWithSpark:
             "the value is not JSON",
         ]
 
-    @pytest.mark.parametrize("servers", ["millstream", APACHE_KAFKA], indirect=True)
+    @on_both
     def test_exactly_once_copy(self, spark: SparkSession, servers: str) -> None:
         same, _group, offsets = example("exactly_once_copy").run(spark, servers)
         assert same
         assert sum(offsets.values()) == 50_000
 
+    @on_both
     def test_log_aggregation(self, utc: SparkSession, servers: str) -> None:
         errors = example("log_aggregation").run(utc, servers)
         assert errors == {
@@ -97,6 +144,7 @@ class TestWithSpark:
             ("12:02", "checkout"): 6,
         }
 
+    @on_both
     def test_sensor_alerts(self, utc: SparkSession, servers: str) -> None:
         alerts = example("sensor_alerts").run(utc, servers)
         assert {alert["sensor"] for alert in alerts} == {"boiler-2"}
@@ -130,6 +178,7 @@ def test_the_demo_says_in_one_sentence_that_java_is_missing(tmp_path: Path) -> N
     assert len(done.stderr.strip().splitlines()) == 1
 
 
+@on_both
 def test_topic_to_frames(servers: str) -> None:
     module = example("topic_to_frames")
     module.feed(servers)

@@ -32,7 +32,7 @@ class KafkaAssignors:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(120)
         self._process.stdout.close()
 
     def _ask(self, *fields: str) -> str:

@@ -97,10 +97,10 @@ def committed(client: RawClient, group: str) -> dict[tuple[str, int], int]:
 def test_a_confluent_consumer_commits_and_reads_back(embedded: Broker) -> None:
     consumer = Consumer({"bootstrap.servers": embedded.bootstrap_servers, "group.id": "librdkafka"})
     try:
-        nothing = consumer.committed([TopicPartition("orders", 0)], timeout=10)
+        nothing = consumer.committed([TopicPartition("orders", 0)], timeout=60)
         assert nothing[0].offset < 0
         consumer.commit(offsets=[TopicPartition("orders", 0, 17, metadata="why")], asynchronous=False)
-        (found,) = consumer.committed([TopicPartition("orders", 0)], timeout=10)
+        (found,) = consumer.committed([TopicPartition("orders", 0)], timeout=60)
         assert (found.offset, found.metadata) == (17, "why")
     finally:
         consumer.close()
@@ -142,7 +142,7 @@ def test_the_first_who_asks_for_a_coordinator_gets_one() -> None:
             ("b", 0, broker.port),
         ]
         admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-        topics = admin.list_topics(timeout=10).topics
+        topics = admin.list_topics(timeout=60).topics
         assert {name: len(topics[name].partitions) for name in ("__consumer_offsets", "__transaction_state")} == {
             "__consumer_offsets": 50,
             "__transaction_state": 50,
@@ -163,7 +163,7 @@ def test_the_first_who_asks_for_a_coordinator_gets_one() -> None:
         }
         for name, configs in wanted.items():
             (described,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, name)]).values()
-            found = described.result(10)
+            found = described.result(60)
             assert {key: found[key].value for key in configs} == configs
 
 
@@ -256,11 +256,11 @@ def test_the_lag_of_a_group_is_a_metric(fresh_millstream: Callable[..., Millstre
     producer = Producer({"bootstrap.servers": process.bootstrap_servers})
     for number in range(10):
         producer.produce("orders", str(number))
-    producer.flush(10)
+    producer.flush(60)
     with RawClient("127.0.0.1", process.port) as client:
         find(client, "g")
         assert commit(client, "g", 3) is ErrorCode.NONE
-    with urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as page:
+    with urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=60) as page:
         lines = page.read().decode().splitlines()
     assert 'millstream_consumer_lag_records{group="g",partition="0",topic="orders"} 7.0' in lines
     assert "millstream_groups 1.0" in lines
@@ -271,7 +271,7 @@ def test_offsets_survive_kill_9_and_clean_restarts(fresh_millstream: Callable[..
     process.start()
     producer = Producer({"bootstrap.servers": process.bootstrap_servers})
     producer.produce("orders", b"first")
-    producer.flush(10)
+    producer.flush(60)
     groups = [f"g{number}" for number in range(8)]
     ends: list[Callable[[], None]] = [process.kill, process.stop, process.kill]
     for turn, end in enumerate(ends):

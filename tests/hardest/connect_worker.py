@@ -64,7 +64,7 @@ class ConnectWorker:
     def start(self) -> None:
         self.process.start()
 
-    def ready(self, *, within_s: float = 120) -> None:
+    def ready(self, *, within_s: float = 180) -> None:
         """Wait until it has joined its group and answers."""
         wait_until(self._answers, f"{self.name} to be ready", within_s=within_s, every_s=0.1)
 
@@ -72,7 +72,7 @@ class ConnectWorker:
         self.process.assert_alive()
         try:
             self.ask("GET", "/connectors")
-        except (OSError, urllib.error.HTTPError):
+        except OSError:  # an HTTPError is one
             return False
         return True
 
@@ -90,17 +90,33 @@ class ConnectWorker:
 
     def configure(self, connector: str, **settings: str) -> None:
         """Create or change a connector, trying again while the group rebalances (409)."""
+        self._insist("PUT", f"/connectors/{connector}/config", settings)
 
+    def remove(self, connector: str) -> None:
+        self._insist("DELETE", f"/connectors/{connector}")
+
+    def _insist(self, method: str, path: str, body: Mapping[str, str] | None = None) -> None:
         def accepted() -> bool:
             try:
-                self.ask("PUT", f"/connectors/{connector}/config", settings)
+                self.ask(method, path, body)
             except urllib.error.HTTPError as refusal:
+                if method == "DELETE" and refusal.code == 404:
+                    return True  # an earlier try was heard, and its answer was not
                 if refusal.code not in (409, 500, 503):
                     raise AssertionError(refusal.read()) from refusal
                 return False
+            except OSError:
+                return False
             return True
 
-        wait_until(accepted, f"{connector} to be accepted", within_s=60, every_s=0.2)
+        wait_until(accepted, f"{method} {path} to be accepted", within_s=120, every_s=0.2)
+
+    def connectors(self) -> list[str] | None:
+        """Their names; None while the group rebalances."""
+        try:
+            return sorted(self.ask("GET", "/connectors"))
+        except OSError:
+            return None
 
     def status(self, connector: str) -> tuple[str, list[str]]:
         """State of the connector, and of its tasks."""
@@ -110,7 +126,7 @@ class ConnectWorker:
             return "UNKNOWN", []
         return said["connector"]["state"], [task["state"] for task in said["tasks"]]
 
-    def runs(self, connector: str, *, within_s: float = 120) -> None:
+    def runs(self, connector: str, *, within_s: float = 180) -> None:
         """Wait until the connector and its task run."""
         try:
             wait_until(

@@ -65,7 +65,7 @@ def test_what_the_verifiable_producer_says_was_acked_the_verifiable_consumer_rea
 def test_a_console_consumer_goes_on_where_its_group_was(broker: RunningBroker, fresh_name: str, protocol: str) -> None:
     create_topics(broker, fresh_name, partitions=1)
     write(broker, fresh_name, ["one", "two", "three"])
-    place = ("--topic", fresh_name, "--group", f"group-of-{fresh_name}", "--timeout-ms", "20000")
+    place = ("--topic", fresh_name, "--group", f"group-of-{fresh_name}", "--timeout-ms", "60000")
     protocol_property = ("--command-property", f"group.protocol={protocol}")
     first = run(broker, CONSOLE_CONSUMER, *place, "--from-beginning", "--max-messages", "2", *protocol_property)
     assert first.split() == ["one", "two"]
@@ -134,7 +134,7 @@ def test_groups_are_listed_described_reset_and_deleted(broker: RunningBroker, fr
     create_topics(broker, fresh_name, partitions=1)
     write(broker, fresh_name, ["one", "two", "three"])
     group = f"group-of-{fresh_name}"
-    place = ("--topic", fresh_name, "--group", group, "--timeout-ms", "20000")
+    place = ("--topic", fresh_name, "--group", group, "--timeout-ms", "60000")
     run(broker, CONSOLE_CONSUMER, *place, "--from-beginning", "--max-messages", "2")
     assert group in run(broker, GROUPS, "--list").split()
     assert re.search(rf"{group}\s+{fresh_name}\s+0\s+2\s+3\s+1\s", run(broker, GROUPS, "--describe", "--group", group))
@@ -148,11 +148,18 @@ def test_groups_are_listed_described_reset_and_deleted(broker: RunningBroker, fr
 
 def test_transactions_are_listed_described_and_ended_by_force(broker: RunningBroker, fresh_name: str) -> None:
     create_topics(broker, fresh_name, partitions=1)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": fresh_name})
-    producer.init_transactions(30)
+    producer = Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "transactional.id": fresh_name,
+            # Longer than a few tools take: nobody else ends it.
+            "transaction.timeout.ms": 600_000,
+        }
+    )
+    producer.init_transactions(90)
     producer.begin_transaction()
     producer.produce(fresh_name, value=b"never seen")
-    producer.flush(30)
+    producer.flush(90)
     tool = "TransactionsCommand"
     assert re.search(rf"{fresh_name}\s+\d+\s+\d+\s+Ongoing", run(broker, tool, "list"))
     described = run(broker, tool, "describe", "--transactional-id", fresh_name)

@@ -114,6 +114,6 @@ def test_lines_flow_from_file_to_file_exactly_once_into_the_topic(own_broker: Ru
         one.start()
         one.ready()
         all_arrives(own_broker, files, one)
-        assert sorted(one.ask("GET", "/connectors")) == ["sink", "source"]
-        one.ask("DELETE", "/connectors/source")
-        wait_until(lambda: one.ask("GET", "/connectors") == ["sink"], "the source to be gone", within_s=30)
+        wait_until(lambda: one.connectors() == ["sink", "source"], "both connectors", within_s=120, every_s=0.1)
+        one.remove("source")
+        wait_until(lambda: one.connectors() == ["sink"], "the source to be gone", within_s=120, every_s=0.1)

@@ -71,12 +71,12 @@ def numbers_in(rows: list[list[Any]]) -> list[int]:
 
 def transaction(broker: RunningBroker, topic: str, values: list[str], *, commit: bool) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "beside-spark"})
-    producer.init_transactions(30)
+    producer.init_transactions(90)
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, value=value)
-    producer.flush(30)
-    producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+    producer.flush(90)
+    producer.commit_transaction(90) if commit else producer.abort_transaction(90)
 
 
 def test_spark_reads_writes_and_streams(own_broker: RunningBroker, tmp_path: Path) -> None:

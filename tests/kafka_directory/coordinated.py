@@ -59,7 +59,7 @@ def heard(ask: Callable[[], Any], code_of: Callable[[Any], int] = lambda answer:
         answer = ask()
         return None if code_of(answer) in PASSING else answer
 
-    answer = wait_until(answered, "an answer", every_s=0.05)
+    answer = wait_until(answered, "an answer", within_s=120, every_s=0.05)
     assert code_of(answer) == ErrorCode.NONE, f"{ErrorCode(code_of(answer)).name}: {answer}"
     return answer
 
@@ -122,11 +122,15 @@ class ClassicMember:
 
     def join(self, client: RawClient) -> None:
         """Enter, or enter again: either way a new generation."""
-        joined = client.call(self._join_request(), 9)
-        if joined.error_code == ErrorCode.MEMBER_ID_REQUIRED:
-            self.member_id = joined.member_id
-            joined = client.call(self._join_request(), 9)
-        assert joined.error_code == ErrorCode.NONE, ErrorCode(joined.error_code).name
+
+        def answered() -> Any:
+            answer = client.call(self._join_request(), 9)
+            if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+                self.member_id = answer.member_id
+                answer = client.call(self._join_request(), 9)
+            return answer
+
+        joined = heard(answered)
         self.member_id, self.generation = joined.member_id, joined.generation_id
         request = SyncGroupRequest(
             group_id=self.group,

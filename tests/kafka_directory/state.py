@@ -97,8 +97,8 @@ def state_of(
         preparing = any(each["transaction_state"].startswith("Prepare") for each in transactions["transaction_states"])
         return None if preparing or _codes(found) & PASSING else found
 
-    wait_until(loaded, "the broker to lead its internal topics", every_s=0.1)
-    found = wait_until(everything, "the broker to have loaded all", every_s=0.1)
+    wait_until(loaded, "the broker to lead its internal topics", within_s=180, every_s=0.1)
+    found = wait_until(everything, "the broker to have loaded all", within_s=180, every_s=0.1)
     fine = {ErrorCode.NONE, ErrorCode.UNSTABLE_OFFSET_COMMIT}
     refused = {what: said for what, said in found.items() if not _codes(said) <= fine}
     assert not refused, refused

@@ -39,7 +39,7 @@ def create_topic(broker: RunningBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     settings = {"retention.ms": "-1", "segment.bytes": "1048576"}
     for future in admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1, config=settings)]).values():
-        future.result(30)
+        future.result(90)
 
 
 def write(broker: RunningBroker, round_name: str, compression: str) -> None:
@@ -62,7 +62,7 @@ def write(broker: RunningBroker, round_name: str, compression: str) -> None:
             headers={"round": round_name},
             on_delivery=lambda error, _: refused.append(error) if error else None,
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(180) == 0
     assert not refused
 
 
@@ -80,7 +80,7 @@ def read(broker: RunningBroker) -> list[list[Record]]:
 def _ends(consumer: Consumer, partition: int) -> tuple[int, int] | None:
     """First and next offset. Apache Kafka listens before it leads, and this call does not try again by itself."""
     try:
-        ends: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=30)
+        ends: tuple[int, int] = consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=60)
     except KafkaException as refusal:
         if not refusal.args[0].retriable() and refusal.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
             raise
@@ -89,11 +89,11 @@ def _ends(consumer: Consumer, partition: int) -> tuple[int, int] | None:
 
 
 def _read_partition(consumer: Consumer, partition: int) -> list[Record]:
-    low, high = wait_until(lambda: _ends(consumer, partition), "the partition's leader", every_s=0.1)
+    low, high = wait_until(lambda: _ends(consumer, partition), "the partition's leader", within_s=180, every_s=0.1)
     consumer.assign([TopicPartition(TOPIC, partition, low)])
     records: list[Record] = []
     while not records or records[-1][0] < high - 1:
-        message = consumer.poll(30)
+        message = consumer.poll(90)
         assert message is not None, f"partition {partition} ends at {high}, read {len(records)} records"
         assert message.error() is None, message.error()
         records.append((message.offset(), message.key(), message.value(), message.timestamp()[1]))

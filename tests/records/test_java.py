@@ -91,7 +91,7 @@ class Java:
         return self._process.stdout.readline().rstrip("\n")
 
     def close(self) -> None:
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=120)
 
 
 @pytest.fixture(scope="module")

@@ -1,21 +1,23 @@
-"""A driver program for test_exactly_once_kills.py: exactly-once copies that kill this very driver at a given step.
+"""A driver program for test_exactly_once_kills.py: exactly-once copies that kill this very driver at given steps.
 
-    python -m tests.spark.exactly_once_driver '{"copies": [...], "die": {"copy": 0, "step": "written", "batch": 1}}'
+    python -m tests.spark.exactly_once_driver '{"copies": [...], "die": [["written", 1], ["ended", 4]]}'
 
-It ends with 0 when all copies have caught up. `kill -9` takes the JVM along, as it would where a driver's machine dies;
-the Python workers then end by themselves.
+`die` has a step and a first batch for each copy. Without it the program ends with 0 when all copies have caught up.
+`kill -9` takes the JVM along, as it would where a driver's machine dies; the Python workers then end by themselves.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import os
 import signal
 import sys
+import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import millstream.spark
 from millstream.spark import exactly_once_routing, exactly_once_sink
@@ -23,13 +25,14 @@ from millstream.spark.exactly_once_routing import Layout
 from millstream.spark.exactly_once_task import WriteTask
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-STEPS = ("begun", "written", "offsets", "ending", "ended")
+STEPS = ("begun", "written", "between", "offsets", "ending", "ended")
 MOMENTS = ("before", "amid", "after")
+PATIENCE_S = 300
 
 
 def _dies_at(flag: Path, moment: str) -> None:
@@ -77,7 +80,7 @@ def pausing(written: Path, restarted: Path) -> Callable[..., Any]:
                 yield batch
                 if number == 1 and not written.exists():
                     written.touch()
-                    deadline = time.monotonic() + 300
+                    deadline = time.monotonic() + PATIENCE_S
                     while not restarted.exists() and time.monotonic() < deadline:
                         time.sleep(0.05)
 
@@ -89,58 +92,85 @@ def pausing(written: Path, restarted: Path) -> Callable[..., Any]:
     return make
 
 
-def die(step: str) -> NoReturn:
-    print(f"dies at {step}", flush=True)
-    os.killpg(os.getpgid(0), signal.SIGKILL)
-    raise AssertionError("still alive")
+class Traps:
+    """Has the driver die when each of these copies is at its step: whoever comes first waits for the others."""
 
+    def __init__(self, steps: Mapping[str, tuple[str, int]]) -> None:
+        """By a copy's checkpoint: a step, and the first batch that is to come no further."""
+        self._steps = steps
+        # By the transactional id, where its batch is to end.
+        self._armed: dict[str, str] = {}
+        self._all_came = threading.Barrier(len(steps))
+        # Who kills: a request that must have left, and not been answered, leaves no time to others.
+        self._killing = min((step for step, _ in steps.values()), key=lambda step: step != "ending")
 
-class Trap:
-    """Counts the batches of one copy, and springs at a step of one of them."""
+    def die_at(self, transactional_id: str, step: str) -> None:
+        if self._armed.get(transactional_id) == step:
+            self._wait_for_all(step)
+            die()
 
-    def __init__(self, topic: str, step: str, batch: int) -> None:
-        self.topic = topic
-        self.step = step
-        self.batch = batch
-        self.here = False
+    def _wait_for_all(self, step: str) -> None:
+        print(f"dies at {step}", flush=True)
+        self._all_came.wait(PATIENCE_S)
+        if step != self._killing:
+            time.sleep(PATIENCE_S)
 
-    def after(self, step: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        async def called(client: Any, *args: Any, **kwargs: Any) -> Any:
-            if step == "ended" and self.here and self.step == "ending":
-                import asyncio
+    def begun(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        async def called(client: Any, transactional_id: str, *args: Any) -> Any:
+            result = await call(client, transactional_id, *args)
+            self.die_at(transactional_id, "begun")
+            return result
 
+        return called
+
+    def committed(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Offsets go to the group that people know, and then to the query's own."""
+
+        async def called(client: Any, transaction: Any, group: str, *args: Any) -> None:
+            await call(client, transaction, group, *args)
+            self.die_at(transaction.id, "offsets" if group == transaction.id else "between")
+
+        return called
+
+    def ended(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        async def called(client: Any, transaction: Any, **kwargs: Any) -> Any:
+            if self._armed.get(transaction.id) == "ending":
+                self._wait_for_all("ending")
                 # The request leaves; nobody waits for the answer.
-                under_way = asyncio.ensure_future(call(client, *args, **kwargs))
+                under_way = asyncio.ensure_future(call(client, transaction, **kwargs))
                 await asyncio.sleep(0.001)
-                die(self.step)
+                die()
                 return await under_way
-            result = await call(client, *args, **kwargs)
-            if self.here and self.step == step:
-                die(step)
+            result = await call(client, transaction, **kwargs)
+            self.die_at(transaction.id, "ended")
             return result
 
         return called
 
     def set(self) -> None:
-        sink: Any = exactly_once_sink
-        sink.begin = self.after("begun", sink.begin)
-        sink.commit_offsets_in = self.after("offsets", sink.commit_offsets_in)
-        sink.end_transaction = self.after("ended", sink.end_transaction)
-        write, call = Layout.write, exactly_once_sink.Sink.__call__
+        sink, layouts = cast("Any", exactly_once_sink), cast("Any", Layout)
+        sink.begin = self.begun(sink.begin)
+        sink.commit_offsets_in = self.committed(sink.commit_offsets_in)
+        sink.end_transaction = self.ended(sink.end_transaction)
+        write_rows, write_batch = layouts.write, sink.Sink._write
 
-        def written(layout: Layout, *args: Any) -> Any:
-            result = write(layout, *args)
-            if self.here and self.step == "written":
-                die("written")
+        def written(layout: Layout, batch: Any, client: Any, transaction: Any, batch_id: int) -> Any:
+            result = write_rows(layout, batch, client, transaction, batch_id)
+            self.die_at(transaction.id, "written")
             return result
 
-        def called(this: Any, batch: Any, batch_id: int) -> None:
-            # The copies take turns while the trap is set, or it would spring for the wrong one.
-            self.here = this._layout.topic == self.topic and batch_id >= self.batch
-            call(this, batch, batch_id)
+        def armed(this: Any, batch: Any, batch_id: int, *args: Any, **kwargs: Any) -> None:
+            step, first = self._steps[this._location]
+            if batch_id >= first:
+                self._armed[this._query_id] = step
+            write_batch(this, batch, batch_id, *args, **kwargs)
 
-        Layout.write = written  # type: ignore[method-assign]
-        exactly_once_sink.Sink.__call__ = called  # type: ignore[method-assign]
+        layouts.write, sink.Sink._write = written, armed
+
+
+def die() -> NoReturn:
+    os.killpg(os.getpgid(0), signal.SIGKILL)
+    raise AssertionError("still alive")
 
 
 def start_copy(spark: SparkSession, copy: dict[str, str]) -> Any:
@@ -161,6 +191,7 @@ def start_copy(spark: SparkSession, copy: dict[str, str]) -> Any:
         servers=copy["servers"],
         topic=copy["target"],
         checkpoint=copy["checkpoint"],
+        group=copy["group"],
         output_mode=copy["output_mode"],  # type: ignore[arg-type]  # one of the two
         trigger="available_now",
     )
@@ -175,14 +206,13 @@ def main() -> None:
         settings={"spark.ui.enabled": "false", "spark.driver.memory": "512m"},
         log_level="ERROR",
     )
-    trap = plan.get("die")
-    if trap is not None:
-        Trap(plan["copies"][trap["copy"]]["target"], trap["step"], trap["batch"]).set()
+    if "die" in plan:
+        Traps({copy["checkpoint"]: trap for copy, trap in zip(plan["copies"], plan["die"], strict=True)}).set()
     if "flag" in plan:
         routing: Any = exactly_once_routing
         routing.WriteTask = dying(Path(plan["flag"]))
-    for copy in plan["copies"]:
-        start_copy(spark, copy).awaitTermination()
+    for query in [start_copy(spark, copy) for copy in plan["copies"]]:
+        query.awaitTermination()
     spark.stop()
 
 

@@ -101,7 +101,7 @@ class SparkProcess:
     def kill(self) -> None:
         """End it without a chance to tidy up: kill -9."""
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(60)
 
     def __enter__(self) -> Self:
         return self

@@ -1,8 +1,9 @@
-"""A driver on a cluster: an exactly-once copy whose writer tasks meet accidents that only a cluster has.
+"""A driver on a cluster: exactly-once copies whose writer tasks meet accidents that only a cluster has.
 
-    python standalone_accidents.py <master> <bootstrap servers> <source> <target> <folder>
+    python standalone_accidents.py <master> <source> <target> <folder>=<bootstrap servers> ...
 
-The folder's files are the accidents to come, one for each try of a batch, and the task that takes one away causes it:
+One copy after the other, on each of these brokers, in one Spark. Each has a folder, whose files are the accidents to
+come, one for each try of a batch, and the task that takes one away causes it:
     slow    waits until Spark has started a speculative copy of it
     fails   raises after it has written, in a cluster that speculates
     stage   kills the other executor and the shuffle files there, when it has seen a part of its rows: Spark runs the
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+ACCIDENTS = ("slow", "fails", "stage")
 AT_ONCE = 300
 PATIENCE_S = 120
 # Larger than what fits between the JVM and its Python, so that a task reads the shuffle while it writes.
@@ -46,6 +48,8 @@ SETTINGS = {
     "spark.sql.shuffle.partitions": "2",
     "spark.cores.max": "2",
     "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+    # Half a minute, the default, is short on a busy machine: the job would begin with one executor.
+    "spark.scheduler.maxRegisteredResourcesWaitingTime": "240s",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "10",
     # One block after the other, and no patience with an executor that is gone.
     "spark.reducer.maxReqsInFlight": "1",
@@ -165,6 +169,15 @@ def report_tasks_done(spark: SparkSession, folder: Path) -> None:
     threading.Thread(target=look, daemon=True).start()
 
 
+def wait_for_executors(spark: SparkSession) -> None:
+    """Both of them: the one that an accident has killed is started again."""
+    deadline = time.monotonic() + PATIENCE_S
+    # The driver is in the list, too.
+    while spark.sparkContext._jsc.sc().getExecutorMemoryStatus().size() < 3:  # type: ignore[union-attr]
+        assert time.monotonic() < deadline, "an executor does not come back"
+        time.sleep(0.1)
+
+
 def feed(servers: str, topic: str, first: int) -> None:
     values = [b"%05d" % number for number in range(first, first + 2 * AT_ONCE)]
     arrow.write(servers, topic, pa.table({"key": values, "value": [value + PADDING for value in values]}))
@@ -187,23 +200,30 @@ def copy(spark: SparkSession, servers: str, source: str, target: str, checkpoint
 
 
 def main() -> None:
-    master, servers, source, target, given = sys.argv[1:]
-    folder = Path(given)
+    master, source, target, *places = sys.argv[1:]
+    brokers = {Path(folder): servers for folder, _, servers in (place.partition("=") for place in places)}
     # What the sink says of batches that it tries again is for the test to see.
     logging.basicConfig(stream=sys.stdout, level=logging.WARNING)
     routing: Any = exactly_once_routing
-    routing.WriteTask = troubled(folder, ["slow", "fails"])
-    feed(servers, source, 0)
     spark = millstream_spark.session(master, settings={**SETTINGS, **SPECULATING}, log_level="OFF")
-    copy(spark, servers, source, target, f"{folder}/checkpoint")
+    for folder, servers in brokers.items():
+        routing.WriteTask = troubled(folder, ["slow", "fails"])
+        feed(servers, source, 0)
+        copy(spark, servers, source, target, f"{folder}/checkpoint")
     spark.stop()
-    routing.WriteTask = troubled(folder, ["stage"])
-    feed(servers, source, 2 * AT_ONCE)
     # Said, since the JVM remembers what it was started with.
     spark = millstream_spark.session(master, settings={**SETTINGS, "spark.speculation": "false"}, log_level="OFF")
-    report_tasks_done(spark, folder)
-    copy(spark, servers, source, target, f"{folder}/checkpoint")
-    print(json.dumps({"left": [name for name in ("slow", "fails", "stage") if (folder / name).exists()]}))
+    for folder, servers in brokers.items():
+        wait_for_executors(spark)
+        routing.WriteTask = troubled(folder, ["stage"])
+        feed(servers, source, 2 * AT_ONCE)
+        report_tasks_done(spark, folder)
+        copy(spark, servers, source, target, f"{folder}/checkpoint")
+    print(
+        json.dumps(
+            {"left": [str(folder / name) for folder in brokers for name in ACCIDENTS if (folder / name).exists()]}
+        )
+    )
     spark.stop()
 
 

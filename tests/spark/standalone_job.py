@@ -25,6 +25,8 @@ def main() -> None:
         "spark.sql.shuffle.partitions": "2",
         "spark.cores.max": "2",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
+        # Half a minute, the default, is short on a busy machine: the job would begin with one executor.
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "240s",
     }
     spark = millstream_spark.session(master, settings=settings, log_level="ERROR")
     options = {"kafka.bootstrap.servers": servers}

@@ -13,6 +13,7 @@ from millstream import arrow
 from millstream.client.admin import raise_first
 from millstream.client.admin.topics import delete_records
 from millstream.client.sync import SyncClient
+from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,6 +140,7 @@ def test_only_committed_records_are_seen_by_those_who_ask(load: Load, bootstrap:
     with pytest.raises(InterruptedError):
         arrow.write(bootstrap, topic, broken(), transactional_id=topic)
     arrow.write(bootstrap, topic, pa.table({"value": [b"3"]}), transactional_id=topic)
+    until_settled(bootstrap, topic)
     assert numbers_in(load(subscribe=topic, kafka_isolation_level="read_committed")) == [1, 3]
     assert numbers_in(load(subscribe=topic)) == [1, 2, 3]
 

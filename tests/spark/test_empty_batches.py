@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from millstream import arrow
 from millstream.spark.empty_batches import SETTING, needed_ones_only
 from millstream.spark.exactly_once import start
+from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -66,6 +67,7 @@ def test_counts_in_windows_need_a_batch_without_records_in_append_mode_only(
         query.stop()
     assert without["update"] == []
     assert without["append"], "Spark has learnt to do without; then there is nothing to switch off any more"
+    until_settled(bootstrap, *targets.values())
     # One record each in three minutes, of which append mode knows that two are over.
     assert arrow.read(bootstrap, targets["update"])["value"].to_pylist() == [b"1"] * 3
     assert arrow.read(bootstrap, targets["append"])["value"].to_pylist() == [b"1"] * 2

@@ -18,6 +18,7 @@ from millstream.spark import exactly_once_sink
 from millstream.spark.exactly_once import start
 from millstream.spark.exactly_once_checkpoint import offsets_in
 from millstream.spark.exactly_once_sink import Note
+from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +37,10 @@ def fill(bootstrap: str, topic: str, count: int, *, first: int = 0, keys: bool =
     return values
 
 
-def values_in(bootstrap: str, topic: str) -> list[bytes]:
+def values_in(bootstrap: str, topic: str, *, settled: bool = True) -> list[bytes]:
+    """What was committed; not `settled` where a transaction stays open."""
+    if settled:
+        until_settled(bootstrap, topic)
     return sorted(arrow.read(bootstrap, topic, columns=["value"])["value"].to_pylist())
 
 
@@ -115,6 +119,7 @@ def test_counts_go_out_in_update_mode(bootstrap: str, make_topic: MakeTopic, loa
         value_format="json",
         trigger="available_now",
     ).awaitTermination()
+    until_settled(bootstrap, target)
     written = arrow.read(bootstrap, target, columns=["key", "value"]).to_pylist()
     assert len(written) >= 30, "each batch brings the new totals"
     totals = {row["key"].decode(): json.loads(row["value"])["count"] for row in written}
@@ -191,7 +196,7 @@ def test_a_query_that_failed_goes_on_without_a_gap_and_without_a_double(
         patched.setattr(exactly_once_sink, step, failing_after(getattr(exactly_once_sink, step), times))
         with pytest.raises(PySparkException, match="the driver dies"):
             run()
-    seen = len(values_in(bootstrap, target))
+    seen = len(values_in(bootstrap, target, settled=step == "end_transaction"))
     # About 200 a batch: one was done, and the second was committed or not.
     assert seen == pytest.approx({"begin": 0, "commit_offsets_in": 200, "end_transaction": 400}[step], abs=5)
     run()

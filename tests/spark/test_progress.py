@@ -104,12 +104,12 @@ def test_a_running_query_is_seen(
                 rows.select("value", "timestamp"), servers=bootstrap, topic=target, checkpoint=tmp_path, name=target
             )
             wait_until(
-                lambda: [each for each in seen(table.watch, target) if each.rows_in_all == 100], "rows", within_s=60
+                lambda: [each for each in seen(table.watch, target) if each.rows_in_all == 100], "rows", within_s=120
             )
             page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
             query.stop()
             wait_until(
-                lambda: [each for each in seen(table.watch, target) if each.state == ENDED], "its end", within_s=60
+                lambda: [each for each in seen(table.watch, target) if each.state == ENDED], "its end", within_s=120
             )
     finally:
         spark.streams.removeListener(exposed)
@@ -131,7 +131,7 @@ def test_a_query_that_failed_says_so(
     spark.streams.addListener(watch)
     try:
         start(rows, servers=bootstrap, topic=source, checkpoint=tmp_path, name=source)
-        wait_until(lambda: [each for each in seen(watch, source) if each.state == FAILED], "its end", within_s=60)
+        wait_until(lambda: [each for each in seen(watch, source) if each.state == FAILED], "its end", within_s=120)
     finally:
         spark.streams.removeListener(watch)
     assert "it broke" in seen(watch, source)[0].error

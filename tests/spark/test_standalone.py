@@ -1,6 +1,7 @@
 """A cluster of two workers whose Python finds the package where nobody may write, and has an empty home.
 
-Jobs on a cluster cost many seconds, so each runs on one broker: Millstream embedded, or Apache Kafka.
+Jobs on a cluster cost many seconds. So the one whose package is installed runs on Millstream, embedded, the one that
+brings it in a wheel on Apache Kafka, and those that meet accidents on one after the other, in one Spark.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ from millstream.client.admin import raise_first
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.sync import SyncClient
 from tests.spark.standalone import standalone
+from tests.spark.standalone_accidents import ACCIDENTS
 from tests.support.requirements import PROJECT_ROOT
+from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,20 +139,27 @@ def test_executors_take_the_package_from_a_wheel(
     sys.platform != "linux", reason="speculation needs two hosts, and only Linux has them on one machine"
 )
 def test_copies_failures_and_stages_that_run_again_double_nothing(
-    embedded: Embedded, fresh_name: str, two_workers: TwoWorkers, tmp_path: Path
+    embedded: Embedded, apache_kafka: ApacheKafka, fresh_name: str, two_workers: TwoWorkers, tmp_path: Path
 ) -> None:
     source, target = f"{fresh_name}-source", f"{fresh_name}-target"
-    with SyncClient({"bootstrap.servers": embedded.bootstrap_servers}) as client:
-        raise_first(client.run(create_topics, [NewTopic(source, 2, 1), NewTopic(target, 4, 1)]))
-    for accident in ("slow", "fails", "stage"):
-        (tmp_path / accident).touch()
-    printed = two_workers.run("standalone_accidents.py", embedded.bootstrap_servers, source, target, str(tmp_path))
+    brokers = {tmp_path / "millstream": embedded, tmp_path / "apache-kafka": apache_kafka}
+    for folder, broker in brokers.items():
+        with SyncClient({"bootstrap.servers": broker.bootstrap_servers}) as client:
+            raise_first(client.run(create_topics, [NewTopic(source, 2, 1), NewTopic(target, 4, 1)]))
+        folder.mkdir()
+        for accident in ACCIDENTS:
+            (folder / accident).touch()
+    places = [f"{folder}={broker.bootstrap_servers}" for folder, broker in brokers.items()]
+    printed = two_workers.run("standalone_accidents.py", source, target, *places)
     assert last_line(printed)["left"] == [], "an accident did not happen"
-    assert (tmp_path / "copied-slow").exists(), "Spark made no copy"
-    assert "runs once, and one has failed" in printed
-    read = {kind: numbers(embedded.bootstrap_servers, target, kind) for kind in ("read_uncommitted", "read_committed")}
-    assert len(read["read_uncommitted"]) > len(read["read_committed"]), "nothing was written twice"
-    assert read["read_committed"] == list(range(1200))
+    assert printed.count("runs once, and one has failed") >= len(brokers)
+    for folder, broker in brokers.items():
+        assert (folder / "copied-slow").exists(), "Spark made no copy"
+        servers = broker.bootstrap_servers
+        until_settled(servers, target)
+        committed = numbers(servers, target, "read_committed")
+        assert len(numbers(servers, target, "read_uncommitted")) > len(committed), "nothing was written twice"
+        assert committed == list(range(1200))
 
 
 def numbers(servers: str, topic: str, isolation: Any) -> list[int]:

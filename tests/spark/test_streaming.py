@@ -13,6 +13,7 @@ from millstream import arrow
 from millstream.client.admin import raise_first
 from millstream.client.admin.topics import NewTopic, create_partitions, create_topics, delete_records, delete_topics
 from millstream.client.sync import SyncClient
+from tests.support.topics import until_led
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ def made_again(bootstrap: str, topic: str) -> None:
         return not isinstance(outcome, Exception)
 
     # The old one's files go in the background.
-    wait_until(made, "the topic to be gone and made again", within_s=60)
+    wait_until(made, "the topic to be gone and made again", within_s=DEADLINE_S)
+    until_led(bootstrap, topic, 1)
 
 
 def test_batches_are_limited_and_a_checkpoint_says_where_to_go_on(
@@ -172,6 +174,7 @@ def test_new_partitions_and_topics_are_picked_up(
     collected.start(load_stream(subscribePattern=pattern))
     collected.until([0, 1, 2])
     ask(bootstrap, create_partitions, {topic: 2})
+    until_led(bootstrap, topic, 2)
     put(bootstrap, topic, range(3, 5), partition=1)
     collected.until(list(range(5)))
     put(bootstrap, make_topic(suffix="-b"), range(5, 7))

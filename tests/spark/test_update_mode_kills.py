@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from millstream import arrow
-from tests.spark.test_exactly_once_kills import AT_ONCE, Copy, kill_a_driver, run_driver
+from tests.spark.test_exactly_once_kills import AT_ONCE, Copy, kill_the_driver, run_driver
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,7 +31,7 @@ class Counts(Copy):
         arrow.write(self.broker.bootstrap_servers, self.source, pa.table({"key": keys, "value": keys}))
         self.fed += count
 
-    def check(self) -> None:
+    def check_values(self) -> None:
         told = defaultdict(list)
         found = arrow.read(self.broker.bootstrap_servers, self.target, columns=["key", "value"])
         for key, value in zip(found["key"].to_pylist(), found["value"].to_pylist(), strict=True):
@@ -47,8 +47,8 @@ def test_counts_survive_a_driver_that_is_killed(
 ) -> None:
     copies = [Counts(broker, tmp_path, fresh_name) for broker in (millstream, apache_kafka)]
     log = tmp_path / "drivers.log"
-    for copy, step in zip(copies, ("written", "ended"), strict=True):
-        kill_a_driver(copy, step, log)
+    kill_the_driver(copies, ("written", "ended"), log)
+    for copy in copies:
         copy.feed(AT_ONCE)
     done = run_driver({"copies": [copy.as_plan() for copy in copies]}, log)
     assert done.code == 0, log.read_text(errors="replace")[-4000:]

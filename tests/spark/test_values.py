@@ -13,6 +13,7 @@ from millstream import arrow
 from millstream.spark.exactly_once import start
 from millstream.spark.progress import Snapshot, followed_by
 from millstream.spark.values import read_typed, typed
+from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -81,6 +82,7 @@ def test_a_dropped_record_is_counted(bootstrap: str, make_topic: MakeTopic, load
         snapshot = followed_by(snapshot, json.loads(progress.json))
     assert snapshot.dropped_in_all == len(BAD)
     assert snapshot.rows_in_all == len(GOOD) + len(BAD)
+    until_settled(bootstrap, target)
     written = [json.loads(value) for value in arrow.read(bootstrap, target)["value"].to_pylist()]
     assert sorted(each["order"] for each in written) == list(range(20))
 
@@ -103,6 +105,7 @@ def test_dead_letters_have_the_reason_in_their_headers(
     start(
         orders.dead_letters, servers=bootstrap, topic=dead, checkpoint=tmp_path, trigger="available_now"
     ).awaitTermination()
+    until_settled(bootstrap, dead)
     letters = arrow.read(bootstrap, dead).to_pylist()
     assert {letter["value"] for letter in letters} == set(BAD)
     for letter in letters:

@@ -27,7 +27,7 @@ def test_the_first_batch_comes_soon_and_loads_nothing_heavy(embedded: Embedded, 
     script = Path(__file__).with_name("worker_start.py")
     command = [sys.executable, str(script), embedded.bootstrap_servers, fresh_name]
     outcomes = [
-        json.loads(subprocess.run(command, capture_output=True, check=True, timeout=60).stdout) for _ in range(3)
+        json.loads(subprocess.run(command, capture_output=True, check=True, timeout=180).stdout) for _ in range(3)
     ]
     assert all(outcome["rows"] == 1000 and outcome["heavy"] == [] for outcome in outcomes), outcomes
     assert min(outcome["ms"] for outcome in outcomes) < MOST_MS, outcomes

@@ -75,7 +75,7 @@ def run_tool(
     class_name: str,
     *arguments: str,
     input: str | None = None,  # noqa: A002  # subprocess.run's name
-    timeout_s: float = 120,
+    timeout_s: float = 180,
     check: bool = False,
 ) -> subprocess.CompletedProcess[str]:
     """Run a command line tool of Apache Kafka's to its end. The class name may leave out `org.apache.kafka.tools.`"""
@@ -197,7 +197,7 @@ class ApacheKafka:
                 [*command, str(self.properties_path)], stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT
             )
 
-    def start(self, *, within_s: float = 90) -> None:
+    def start(self, *, within_s: float = 180) -> None:
         """Start and wait until both listeners answer."""
         self.launch()
         try:
@@ -217,7 +217,7 @@ class ApacheKafka:
         """The last words of the server's log."""
         return self.log_path.read_text(errors="replace")[-size:] if self.log_path.exists() else ""
 
-    def stop(self, *, within_s: float = 60) -> None:
+    def stop(self, *, within_s: float = 120) -> None:
         """A clean stop: SIGTERM, then wait for the end."""
         self._end(signal.SIGTERM, within_s)
 
@@ -242,7 +242,7 @@ class ApacheKafka:
         class_name: str,
         *arguments: str,
         input: str | None = None,  # noqa: A002  # subprocess.run's name
-        timeout_s: float = 120,
+        timeout_s: float = 180,
         check: bool = False,
     ) -> subprocess.CompletedProcess[str]:
         """As the function of the same name; addresses are up to the arguments."""

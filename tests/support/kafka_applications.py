@@ -68,7 +68,7 @@ class JavaProcess:
         code = self._process.poll()
         assert code is None, f"it ended with {code}:\n{self.said()[-4000:]}"
 
-    def stop(self, *, within_s: float = 60) -> int:
+    def stop(self, *, within_s: float = 120) -> int:
         """SIGTERM, and its exit code."""
         process, self._process = self._process, None
         assert process is not None, "not started"

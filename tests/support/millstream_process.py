@@ -92,12 +92,12 @@ class MillstreamProcess:
                 self.command, stdin=subprocess.DEVNULL, stdout=stdout, stderr=log, env=environment
             )
 
-    def start(self, *, within_s: float = 60) -> None:
+    def start(self, *, within_s: float = 120) -> None:
         """Start and wait for the line that says where it listens; a restart comes back on the same port."""
         self.launch()
         self.until_ready(within_s=within_s)
 
-    def until_ready(self, *, within_s: float = 60) -> None:
+    def until_ready(self, *, within_s: float = 120) -> None:
         """Wait for that line, after `launch`: the nodes of a cluster need each other to come up."""
         try:
             self._port = wait_until(self._ready_port, "Millstream's ready line", within_s=within_s, every_s=0.005)

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from millstream.arrow.positions import partition_count
+from millstream.client.offsets import LATEST, list_offsets
+from millstream.client.sync import SyncClient
 from millstream.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from tests.support.raw import RawClient
 from tests.support.waiting import wait_until
@@ -36,7 +39,9 @@ def create_topics(
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     wanted = [NewTopic(topic, partitions, 1, config=dict(configs or {})) for topic in topics]
     for future in admin.create_topics(wanted).values():
-        future.result(30)
+        future.result(90)
+    for topic in topics:
+        until_led(broker.bootstrap_servers, topic, partitions)
 
 
 def write(broker: RunningBroker, topic: str, values: Iterable[str]) -> None:
@@ -47,7 +52,7 @@ def write(broker: RunningBroker, topic: str, values: Iterable[str]) -> None:
     )
     for value in values:
         producer.produce(topic, value=value, on_delivery=lambda error, _: refused.append(error) if error else None)
-    assert producer.flush(60) == 0
+    assert producer.flush(180) == 0
     assert not refused
 
 
@@ -59,6 +64,31 @@ def stable_ends(broker: RunningBroker, topic: str, partitions: int) -> int:
     )
     with RawClient.of(broker) as client:
         return sum(partition.offset for partition in client.call(request, 7).topics[0].partitions)
+
+
+def until_led(servers: str, topic: str, partitions: int) -> None:
+    """Wait until so many partitions can be used: Apache Kafka answers before its broker half has heard of a change."""
+    with SyncClient({"bootstrap.servers": servers}) as client:
+        client.run(list_offsets, {(topic, index): LATEST for index in range(partitions)}, timeout_ms=120_000)
+
+
+def until_settled(servers: str | Mapping[str, str], *topics: str) -> None:
+    """Wait until no transaction is open in these topics; `servers` may be all of a client's options.
+
+    Apache Kafka answers a commit before its markers are written: for a moment a reader of committed records may not see
+    yet what was committed.
+    """
+    with SyncClient({"bootstrap.servers": servers} if isinstance(servers, str) else servers) as client:
+        places = [(topic, index) for topic in topics for index in range(client.run(partition_count, topic))]
+
+        def settled() -> bool:
+            stable, end = (
+                client.run(list_offsets, dict.fromkeys(places, LATEST), read_committed=committed)
+                for committed in (True, False)
+            )
+            return all(stable[place].offset == end[place].offset for place in places)
+
+        wait_until(settled, f"the transactions in {', '.join(topics)} to be over", within_s=120)
 
 
 def in_the_middle(
@@ -102,7 +132,7 @@ def read_committed(broker: RunningBroker, topic: str, partitions: int) -> list[S
     at_end: set[int] = set()
     try:
         while len(at_end) < partitions:
-            message = consumer.poll(30)
+            message = consumer.poll(90)
             assert message is not None, f"{topic} has no end: read {len(found)} records"
             if message.error() is not None:
                 assert message.error().code() == KafkaError._PARTITION_EOF, message.error()

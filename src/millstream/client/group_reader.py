@@ -69,12 +69,17 @@ class GroupReader:
         self._passed[place] = offset
 
     async def next(self, timeout_ms: int) -> list[Arrived]:
-        """What has arrived, as soon as anything has; empty when the time is up."""
+        """What has arrived, as soon as anything has; empty when the time is up.
+
+        The time counts from when it has its partitions: whoever gives up after half a second without a record does not
+        want to give up because joining took so long.
+        """
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         while True:
             if self._must_join() or await self._member.has_outdated_assignment():
                 await self._rebalance()
+                deadline_s = loop.time() + timeout_ms / 1000
             elif loop.time() >= self._committed_at_s + COMMIT_EVERY_S:
                 await self._commit()
                 continue

@@ -136,7 +136,7 @@ class JavaTools(Client):
         said = self._run(
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             *("--topic", topic, "--partition", str(partition), "--offset", str(offset)),
-            *("--max-messages", str(count), "--timeout-ms", "20000"),
+            *("--max-messages", str(count), "--timeout-ms", "60000"),
             *("--command-property", "auto.offset.reset=none"),
             *(part for name, value in formatter.items() for part in ("--formatter-property", f"{name}={value}")),
         )

@@ -99,12 +99,12 @@ class Member:
             self._process.send_signal(signal.SIGTERM)
         else:
             self._process.stdin.close()
-        self._process.wait(30)
+        self._process.wait(90)
         self._end()
 
     def _end(self) -> None:
-        self._process.wait(30)
-        self._listener.join(30)
+        self._process.wait(90)
+        self._listener.join(90)
         self.owned = None
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
