@@ -65,7 +65,7 @@ def test_names_are_known_in_any_case_as_spark_hands_them_over_in_lower_case() ->
         ({"endingOffsets": '{"a":{"0":-2}}'}, "cannot be earliest"),
         ({"startingTimestamp": "yesterday"}, "whole number"),
         ({"startingOffsetsByTimestampStrategy": "guess"}, "error, latest"),
-        ({"failOnDataLoss": "maybe"}, "true or false"),
+        ({"failOnDataLoss": "maybe"}, "one of true, false, unlessexpired"),
         ({"minPartitions": "0"}, "at least 1"),
         ({"maxTriggerDelay": "soon"}, "duration"),
         ({"minOffsetsPerTrigger": "5", "maxOffsetsPerTrigger": "4"}, "larger than"),

@@ -41,7 +41,7 @@ def checked(build: Callable[[StreamsBuilder], Any], **known: int) -> dict[str, i
     plan = builder.build().plan
     parts = subtopologies(plan)
     counts = partition_counts(plan, parts, known)
-    check_copartitioned(parts, counts, plan)
+    check_copartitioned(counts, plan)
     return counts
 
 
@@ -90,6 +90,27 @@ def test_what_needs_no_equal_numbers_may_have_others() -> None:
 
     for build in (merged, everywhere, by_foreign_key):
         assert {"a": 2, "b": 3}.items() <= checked(build, a=2, b=3).items()
+
+
+def test_what_is_merged_with_a_join_need_not_have_as_many() -> None:
+    def merged_behind(builder: StreamsBuilder) -> None:
+        paired = builder.stream("a").join(builder.stream("b"), joined, within(5), result=str)
+        paired.merge(builder.stream("c")).to("out")
+
+    def repartitioned(builder: StreamsBuilder) -> None:
+        moved = builder.stream("a").select_key(rekeyed, key=str)
+        moved.join(builder.table("b"), joined, value=str).merge(builder.stream("c")).to("out")
+
+    def merged_before(builder: StreamsBuilder) -> None:
+        builder.stream("a").merge(builder.stream("c")).join(builder.table("b"), joined, value=str).to("out")
+
+    assert checked(merged_behind, a=2, b=2, c=5) == {"a": 2, "b": 2, "c": 5}
+    moved = checked(repartitioned, a=2, b=3, c=5)
+    assert sorted(moved.values()) == [2, 3, 3, 5], "the internal topic has as many as the table"
+    with pytest.raises(NotCopartitioned, match="'a' has 2, 'b' has 3"):
+        checked(merged_behind, a=2, b=3, c=2)
+    with pytest.raises(NotCopartitioned, match="'a' has 3, 'c' has 5, 'b' has 3"):
+        checked(merged_before, a=3, b=3, c=5)
 
 
 def test_an_application_is_refused_before_it_has_made_a_topic(millstream: MillstreamProcess, fresh_name: str) -> None:

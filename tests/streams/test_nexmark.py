@@ -95,6 +95,33 @@ def test_q5_is_the_auction_with_most_bids_in_each_window(nexmark: Any, happened:
         assert row["auction"] in {auction for auction, count in counts[start].items() if count == most}
 
 
+def test_q6_is_the_mean_of_a_sellers_last_sales(nexmark: Any, happened: dict[str, list[Any]]) -> None:
+    auctions = {auction.id: auction for auction in happened["auctions"]}
+    winning: dict[int, int] = {}
+    for bid in happened["bids"]:
+        if bid.date_time <= auctions[bid.auction].expires:
+            winning[bid.auction] = max(bid.price, winning.get(bid.auction, 0))
+    # Every second it is looked which have closed, two seconds after they have.
+    before_ms = max(bid.date_time for bid in happened["bids"]) // 1_000 * 1_000 - 2_000
+    sales: dict[int, list[tuple[int, int, int]]] = defaultdict(list)
+    for number, price in winning.items():
+        if auctions[number].expires < before_ms:
+            sales[auctions[number].seller].append((auctions[number].expires, number, price))
+    expected = {
+        seller: sum(price for _, _, price in sorted(each)[-10:]) / len(each[-10:]) for seller, each in sales.items()
+    }
+    assert dict(nexmark.results("q6", EVENTS)) == pytest.approx(expected)
+    assert len(expected) > 10
+    assert len(winning) > sum(map(len, sales.values())), "some are open still"
+
+
+def test_q6_forgets_what_was_sold_before_the_last_ten(nexmark: Any) -> None:
+    sales: list[list[int]] = []
+    for number in (3, 12, 1, 2, *range(4, 12)):
+        sales = nexmark.last_sales(7, nexmark.Sale(number, 7, 1_000 * number, 10 * number), sales)
+    assert nexmark.mean_price(sales) == sum(10 * number for number in range(3, 13)) / 10
+
+
 def test_q7_is_the_highest_bid_of_each_window(nexmark: Any, happened: dict[str, list[Any]]) -> None:
     highest: dict[int, int] = defaultdict(int)
     for bid in happened["bids"]:

@@ -183,10 +183,14 @@ def test_internal_topics_have_the_names_and_settings_that_kafka_streams_gives_th
     for line in kafka_streams.lines(f"topics {case}"):
         name, _, said = line.partition(" ")
         theirs[name] = dict(each.split("=") for each in re.split(r", (?=[a-z.]+=)", said[1:-1]))
+    kept = {topic.name: topic.retention_ms for topic in builder.build().internal_topics("app")}
     for name, said in theirs.items():
-        if said.get("retention.ms") == KEPT_MS:
-            # The Java side of these cases asks for more than it would have got, see `kept` there.
-            said["retention.ms"] = ours[name]["retention.ms"] or ""
+        if "compact" in said["cleanup.policy"] or name.endswith("-changelog"):
+            # Of windows what is old is deleted by stream time, after as long as Kafka Streams says (trimming.py); the
+            # Java side of some cases asks for more than it would have got, see `kept` there.
+            found = said.pop("retention.ms", None)
+            assert found in (None if kept[name] is None else str(kept[name]), KEPT_MS)
+            assert ours[name].pop("retention.ms", None) == (None if kept[name] is None else "-1")
     assert ours == theirs
 
 

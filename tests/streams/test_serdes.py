@@ -16,6 +16,9 @@ from millstream.streams import (
     STRING_SERDE,
     Serde,
     SerdeError,
+    StreamsBuilder,
+    Topology,
+    TopologyTestDriver,
     Window,
     Windowed,
     json,
@@ -52,6 +55,34 @@ class Point:
 def test_bytes_are_kafkas(serde: Serde, value: object, data: bytes) -> None:
     assert serde.serialize(value) == data
     assert serde.deserialize(data) == value
+
+
+@pytest.mark.parametrize(
+    ("data", "text"),
+    [
+        (b"a\xffb", "a\ufffdb"),
+        (b"\xe2\x82", "\ufffd"),
+        (b"\xe2\x28\xa1", "\ufffd(\ufffd"),
+        (b"\xf0\x9f\x98", "\ufffd"),
+        (b"\xc0\x80", "\ufffd\ufffd"),
+    ],
+)
+def test_what_is_no_utf8_is_replaced_as_kafka_does_it(data: bytes, text: str) -> None:
+    assert STRING_SERDE.deserialize(data) == text
+    assert STRING_SERDE.serialize(text) == text.encode()
+    with TopologyTestDriver(passing_on()) as driver:
+        driver.pipe_raw("in", data, data, 0)
+        assert driver.output_topic("out").read_key_value() == (text, text)
+
+
+def test_half_a_surrogate_pair_is_written_as_java_writes_it() -> None:
+    assert STRING_SERDE.serialize("a\ud800b") == b"a?b"
+
+
+def passing_on() -> Topology:
+    builder = StreamsBuilder(key=str, value=str)
+    builder.stream("in").to("out")
+    return builder.build()
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), st.text())

@@ -51,7 +51,7 @@ def started(monkeypatch: pytest.MonkeyPatch, queries: Sequence[Query]) -> Query:
     monkeypatch.setattr(made, "_start_query", lambda *_: next(waiting))
     monkeypatch.setattr(running, "_LOOK_S", 0)
     nothing: Any = None
-    found: Any = made._started(nothing, nothing, nothing, nothing)
+    found: Any = made._started(nothing, nothing, nothing, nothing, nothing)
     return found  # type: ignore[no-any-return]
 
 

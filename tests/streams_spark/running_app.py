@@ -36,7 +36,6 @@ COUNTED, REDUCED = "counted", "reduced"
 INPUTS = (COUNTED, REDUCED)
 OUTPUTS = ("windows", "texts", "sessions")
 PEEKED = "peeked"
-KEEP_1970 = {"topic.retention.ms": "-1"}
 _LOOK_S = 0.1
 _SETTINGS = {
     "spark.executor.memory": "512m",
@@ -130,7 +129,7 @@ def main() -> None:
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     set_traps(folder)
     spark = millstream_spark.session(master, settings=_SETTINGS, log_level="OFF")
-    settings = {"state.dir": folder / "state", **KEEP_1970, **json.loads(more)}
+    settings = {"state.dir": folder / "state", **json.loads(more)}
     app = Application(topology_of(name, folder), name, bootstrap_servers=servers, settings=settings)
     with app.start(spark):
         while not (folder / "stop").exists():

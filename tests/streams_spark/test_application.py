@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,7 +29,7 @@ from millstream.streams import (
     tumbling,
     value,
 )
-from tests.streams.memory_topics import driven
+from tests.streams.memory_topics import driven_everywhere
 from tests.streams_spark.cutting import Cuts, as_table
 from tests.streams_spark.test_native import Order, orders
 
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from tests.streams.memory_topics import Line, Stored
 
 WAYS = 6
-KEEP_1970 = {"topic.retention.ms": "-1"}
 
 
 class Cluster:
@@ -97,7 +97,7 @@ def with_prefix(prefix: str, make: Callable[[random.Random, bytes], list[Line]])
 
 def settings(folder: Path) -> dict[str, object]:
     """Every micro-batch is Spark's work, small as they are; test_direct.py has the driver do them."""
-    return {"state.dir": folder, "direct.records.max": 0, **KEEP_1970}
+    return {"state.dir": folder, "direct.records.max": 0}
 
 
 def test_windows_survive_restarts_and_lost_checkpoints(
@@ -146,45 +146,50 @@ def joined(one: str | None, other: str | None) -> str:
 
 
 def changes(dice: random.Random, prefix: bytes) -> list[Line]:
-    """A table's changes; keys are shared by all partitions, where the key's hash puts them."""
-    del prefix
+    """Two tables' changes, whose keys and references begin with the way's number: no two ways meet."""
     lines: list[Line] = []
-    for now_ms in range(1, 15):
+    for now_ms in range(1, 25):
         deleted = dice.random() < 0.2
-        each = None if deleted else (dice.choice("abc") + dice.choice("12")).encode()
+        each = None if deleted else prefix + (dice.choice("abc") + dice.choice("12")).encode()
         topic = dice.choice(("left", "right"))
-        row_key = dice.choice("abc") if topic == "right" else str(dice.randint(0, 30))
-        lines.append((topic, row_key.encode(), each, now_ms))
+        row_key = dice.choice("abc") if topic == "right" else str(dice.randint(0, 5))
+        lines.append((topic, prefix + row_key.encode(), each, now_ms))
     return lines
 
 
 def test_sub_topologies_feed_each_other(spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path) -> None:
-    """Foreign-key joins, tables grouped anew, and streams under a new key, through internal topics."""
+    """Foreign-key joins, tables grouped anew, and streams under a new key, through internal topics.
+
+    Twenty ways to cut, as everywhere (cutting.py). Keys go where their hash puts them, since what comes back through a
+    topic must find its row, so the ways share partitions and are told apart by how their keys begin.
+    """
     name = fresh_name
     builder = StreamsBuilder(key=str, value=str)
     left, right = builder.table(f"{name}-left"), builder.table(f"{name}-right")
-    left.left_join(right, joined, on=lambda each: each[:1]).to_stream().to(f"{name}-joined")
-    left.group_by(lambda key, each: (each[:1], key)).count(store="groups").to_stream().to(f"{name}-groups")
-    right.to_stream().select_key(lambda _key, each: str(each)[:1], key=str).group_by_key().count().to_stream().to(
-        f"{name}-words"
-    )
+    left.left_join(right, joined, on=lambda each: each[:3]).to_stream().to(f"{name}-joined")
+    left.join(right, joined, on=lambda each: each[:3]).to_stream().to(f"{name}-paired")
+    left.group_by(lambda key, each: (each[:3], key)).count(store="groups").to_stream().to(f"{name}-groups")
+    right.to_stream().select_key(lambda key, each: f"{key[:2]}{str(each)[2:3]}", key=str).group_by_key().count(
+        store="words"
+    ).to_stream().to(f"{name}-words")
     topology = builder.build()
-    outputs = [f"{name}-{each}" for each in ("joined", "groups", "words")]
+    outputs = [f"{name}-{each}" for each in ("joined", "paired", "groups", "words")]
     cluster.make(f"{name}-left", f"{name}-right", *outputs, partitions=3)
-    cuts = Cuts("changes", with_prefix(name, changes), 2)
+    cuts = Cuts("changes", with_prefix(name, changes), 3)
     app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
-    lines: list[Line] = []
     with app.start(spark):
         for number in range(cuts.batches):
-            batch = [line for _, line in cuts.batch(number)]
-            lines += batch
-            cluster.feed_by_key(batch)
+            cluster.feed_by_key([line for _, line in cuts.batch(number)])
             app.process_all_available()
         assert len(app.queries) > 1
+    # The driver has each record through before the next.
+    expected: dict[str, dict[bytes | None, Any]] = defaultdict(dict)
+    for pieces in cuts.pieces:
+        for topic, written in driven_everywhere(topology, [[line] for piece in pieces for line in piece]).items():
+            expected[topic] |= as_table(written)
     for topic in outputs:
         found = {key: row[0] for key, row in as_table(cluster.read(topic)).items()}
-        expected = {key: row[0] for key, row in as_table(driven(topology, [[line] for line in lines], topic)).items()}
-        assert found == expected, topic
+        assert found == {key: row[0] for key, row in expected[topic].items()}, topic
 
 
 def test_what_cannot_be_right_is_refused_before_anything_runs(

@@ -160,6 +160,30 @@ def test_records_one_by_one(spark: SparkSession) -> None:
         assert as_stream(found[topic]) == as_stream(cuts.expected(topology, topic)), topic
 
 
+def malformed(dice: random.Random, prefix: bytes) -> list[Line]:
+    """Keys and values of bytes that are often no UTF-8, begun and not ended, or too long, or half a surrogate pair."""
+    some = (0x41, 0x80, 0xBF, 0xC0, 0xC3, 0xE0, 0xA0, 0xE2, 0x82, 0xED, 0xEF, 0xF0, 0x90, 0xF4, 0x8F, 0xF5, 0xFF)
+
+    def made() -> bytes:
+        return bytes(dice.choice(some) for _ in range(dice.randint(0, 6)))
+
+    return [("left", prefix + made(), made(), now_ms) for now_ms in range(60)]
+
+
+def test_text_that_is_no_utf8(spark: SparkSession) -> None:
+    builder = StreamsBuilder(key=str, value=str)
+    stream = builder.stream("left")
+    stream.filter(value() != "x").to("passed-on")
+    stream.select_key(value()).map_values(function("length", value())).to("lengths")
+    stream.group_by_key().count().to_stream().to("counts")
+    topology = builder.build()
+    cuts = Cuts("malformed", malformed, 2)
+    found = run(spark, topology, cuts)
+    for topic in ("passed-on", "lengths"):
+        assert as_stream(found[topic]) == as_stream(cuts.expected(topology, topic)), topic
+    assert as_table(found["counts"]) == as_table(cuts.expected(topology, "counts"))
+
+
 def test_counts_and_sums_in_windows(spark: SparkSession) -> None:
     builder = StreamsBuilder(key=str, value=Order)
     grouped = builder.stream("left").group_by_key()

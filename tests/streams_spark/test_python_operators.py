@@ -1,8 +1,9 @@
 """Operators that run in Python, many in one application on Spark: every single record is the test driver's.
 
 One topic with twenty partitions, which is twenty ways to cut the records into micro-batches (cutting.py). All operators
-read the one topic: whichever micro-batch a record comes with, it comes in the same order. What goes through internal
-topics is in test_application.py, and tests/streams/test_lower_tasks.py has all ninety topologies, without Spark.
+read the one topic: whichever micro-batch a record comes with, it comes in the same order. Only the global table has its
+own, whose changes are there before the records that meet them. What goes through internal topics is in
+test_application.py, and tests/streams/test_lower_tasks.py has all ninety topologies, without Spark.
 """
 
 from __future__ import annotations
@@ -28,11 +29,13 @@ from tests.streams_spark.test_application import Cluster, cluster, settings, wit
 from tests.streams_spark.test_native import texts
 
 if TYPE_CHECKING:
+    import random
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from millstream.streams import KStream
+    from millstream.streams import GlobalKTable, KStream
+    from tests.streams.memory_topics import Line
 
 __all__ = ["cluster"]
 
@@ -103,6 +106,29 @@ def joined(left: KStream, right: KStream) -> dict[str, KStream]:
     }
 
 
+def with_everybody(left: KStream, right: KStream, everybody: GlobalKTable) -> dict[str, KStream]:
+    """Joins with a global table, by a key of the record's."""
+
+    def letter(key: str | None, each: str | None) -> str | None:
+        return f"{key[:2]}{each[0]}" if key and each else None
+
+    return {
+        "everybody": left.join(everybody, join, on=letter, value=str),
+        "everybody-left": right.left_join(everybody, join, on=letter, value=str),
+    }
+
+
+def with_changes(dice: random.Random, prefix: bytes) -> list[Line]:
+    """Records of the one topic, and among them changes of the global table."""
+    found: list[Line] = []
+    for line in texts(dice, prefix):
+        if dice.random() < 0.3:
+            name = prefix + dice.choice("abc").encode()
+            found.append(("global", name, None if dice.random() < 0.2 else dice.choice("xyz").encode(), line[3]))
+        found.append(line)
+    return found
+
+
 def test_every_single_record_over_twenty_cuts(
     spark: SparkSession, cluster: Cluster, fresh_name: str, tmp_path: Path
 ) -> None:
@@ -112,12 +138,14 @@ def test_every_single_record_over_twenty_cuts(
     stream = builder.stream(f"{name}-left")
     left = stream.filter(lambda _key, each: each is None or each[0] in "ab")
     right = stream.filter(lambda _key, each: each is not None and each[0] in "bc")
+    everybody = builder.global_table(f"{name}-global")
     sinks = {**one_by_one(left, right), **aggregated(left, right), **joined(left, right)}
+    sinks |= with_everybody(left, right, everybody)
     for sink, results in sinks.items():
         results.to(f"{name}-{sink}")
     topology = builder.build()
-    cuts = Cuts("python", with_prefix(name, texts), 3)
-    cluster.make(f"{name}-left", partitions=WAYS)
+    cuts = Cuts("python", with_prefix(name, with_changes), 3)
+    cluster.make(f"{name}-left", f"{name}-global", partitions=WAYS)
     cluster.make(*(f"{name}-{sink}" for sink in sinks), partitions=2)
     app = Application(topology, name, bootstrap_servers=cluster.servers, settings=settings(tmp_path))
     with app.start(spark):
@@ -125,6 +153,7 @@ def test_every_single_record_over_twenty_cuts(
         for number in range(cuts.batches):
             if number == 2:
                 app.restart()
+            # The topics one after the other, the global table's first.
             cluster.feed(cuts.batch(number))
             app.process_all_available()
     expected = cuts.expected_everywhere(topology)

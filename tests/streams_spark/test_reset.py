@@ -8,8 +8,9 @@ import pytest
 from pyspark.errors import PySparkException
 
 from millstream.streams import Application, StreamsBuilder
-from tests.cli.conftest import run_command
-from tests.streams_spark.test_application import KEEP_1970, Cluster, cluster
+from tests.cli.conftest import Ended, run_command
+from tests.streams_spark.test_application import Cluster, cluster
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,22 +29,27 @@ def test_an_application_that_was_reset_begins_again(
     builder = StreamsBuilder(key=str, value=str)
     builder.stream(f"{name}-in").group_by_key().count(store="counts").to_stream().to(f"{name}-out")
     cluster.make(f"{name}-in", f"{name}-out", partitions=1)
-    settings = {"state.dir": tmp_path, **KEEP_1970}
+    settings = {"state.dir": tmp_path}
     app = Application(builder.build(), name, bootstrap_servers=cluster.servers, settings=settings)
 
     def counts() -> list[int]:
         app.run(spark, trigger="available_now")
         return [int.from_bytes(value or b"") for _, value, _ in cluster.read(f"{name}-out")]
 
-    def reset(*more: str) -> None:
+    def try_to_reset(*more: str) -> Ended:
         words = ("streams", "reset", "--application-id", name, "--input-topics", f"{name}-in", *more)
-        done = run_command(*words, servers=cluster.servers)
+        return run_command(*words, servers=cluster.servers)
+
+    def reset(*more: str) -> None:
+        done = try_to_reset(*more)
         assert done.code == 0, done.err
 
     cluster.feed([(0, record(name))])
     assert counts() == [1]
     cluster.feed([(0, record(name))])
     assert counts() == [1, 2]
+    with app.start(spark):
+        wait_until(lambda: "stop all of it first" in try_to_reset("--dry-run").err, "the application to be seen")
     # Spark's checkpoint still says where it was: nobody knows what is right, so nothing is done.
     reset()
     cluster.feed([(0, record(name))])

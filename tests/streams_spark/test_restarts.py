@@ -11,7 +11,7 @@ from millstream.client.sync import SyncClient
 from millstream.spark import exactly_once_sink
 from millstream.streams import Application
 from tests.streams_spark.app_process import WAYS, AppProcess, Work
-from tests.streams_spark.running_app import COUNTED, KEEP_1970, PEEKED, REDUCED
+from tests.streams_spark.running_app import COUNTED, PEEKED, REDUCED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,7 +57,7 @@ def test_a_broker_that_is_restarted_and_killed(
     broker.start()
     work = Work(broker.bootstrap_servers, fresh_name, 6, chained=True)
     # Some micro-batches are worked off by Spark, and some by the driver: the state goes to and fro.
-    settings = {"state.dir": tmp_path, "direct.records.max": 25, "default.api.timeout.ms": 240_000, **KEEP_1970}
+    settings = {"state.dir": tmp_path, "direct.records.max": 25, "default.api.timeout.ms": 240_000}
     app = Application(work.topology, fresh_name, bootstrap_servers=broker.bootstrap_servers, settings=settings)
     with app.start(spark):
         view: Any = app.store("pairs")

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,8 @@ if TYPE_CHECKING:
     from millstream.client.metadata import Topic
     from millstream.client.sync import SyncClient
 
+_SETTLING_S = 10.0
+_LOOK_S = 0.1
 # What Kafka Streams puts behind `<application id>-<name>`; generated names of foreign-key joins have a number behind.
 SUFFIXES = ("-changelog", "-repartition", "-subscription-registration-topic", "-subscription-response-topic")
 NUMBERED = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic")
@@ -146,13 +149,23 @@ def delete_internal_topics(client: SyncClient, reset: Reset) -> None:
 
 
 def active_group(client: SyncClient, group: str) -> GroupDescription | None:
-    """The group if somebody is in it: offsets can only be moved when all have left."""
-    found = client.run(describe_groups, [group])[group]
-    if isinstance(found, Refusal):
-        if found.code is ErrorCode.GROUP_ID_NOT_FOUND:
+    """The group if somebody is in it: offsets can only be moved when all have left.
+
+    Where the last one left before the coordinator had let it in, the group waits for others a moment longer
+    (group.initial.rebalance.delay.ms). Nobody is there then, so that is waited for.
+    """
+    deadline = time.monotonic() + _SETTLING_S
+    while True:
+        found = client.run(describe_groups, [group])[group]
+        if isinstance(found, Refusal):
+            if found.code is ErrorCode.GROUP_ID_NOT_FOUND:
+                return None
+            raise found
+        if found.state in INACTIVE:
             return None
-        raise found
-    return None if found.state in INACTIVE else found
+        if found.members or time.monotonic() >= deadline:
+            return found
+        time.sleep(_LOOK_S)
 
 
 def remove_all(client: SyncClient, group: GroupDescription) -> None:

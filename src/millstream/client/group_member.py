@@ -22,7 +22,7 @@ from millstream.client.group_protocol import (
     write_subscription,
 )
 from millstream.client.grouping import by_topic
-from millstream.client.groups import LAST_VERSION_WITH_NAMES, group_subject
+from millstream.client.groups import LAST_VERSION_WITH_NAMES, Committed, group_subject
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from millstream.protocol.messages.join_group import (
@@ -179,8 +179,9 @@ class GroupMember:
 
         return await self._still_in(attempt)
 
-    async def commit(self, offsets: Mapping[TopicPartition, int], timeout_ms: int | None = None) -> bool:
+    async def commit(self, offsets: Mapping[TopicPartition, int | Committed], timeout_ms: int | None = None) -> bool:
         """Store how far we have read; False if the group has moved on, and others read on from an earlier commit."""
+        stored = {place: Committed(each) if isinstance(each, int) else each for place, each in offsets.items()}
         request = OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=self._generation,
@@ -190,7 +191,10 @@ class GroupMember:
                     name=topic,
                     partitions=[
                         OffsetCommitRequestPartition(
-                            partition_index=index, committed_offset=offsets[topic, index], committed_metadata=""
+                            partition_index=index,
+                            committed_offset=stored[topic, index].offset,
+                            committed_leader_epoch=stored[topic, index].leader_epoch,
+                            committed_metadata=stored[topic, index].metadata,
                         )
                         for index in indexes
                     ],

@@ -39,7 +39,7 @@ from millstream.spark.exactly_once_sources import OwnSources, SourceUnknown
 from millstream.spark.exactly_once_task import REFUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pyspark.sql import DataFrame, Row
 
@@ -112,8 +112,12 @@ class Sink:
         transactional_id: str | None = None,
         transaction_timeout_ms: int = TRANSACTION_TIMEOUT_MS,
         spark_keeps_state: bool = False,
+        commit: Callable[[Mapping[TopicPartition, Committed]], None] | None = None,
     ) -> None:
+        """`commit` stores the group's offsets where there are no transactions: a group with members takes them from
+        these alone."""
         self._layout = layout
+        self._commit_as_member = commit
         self._spark_keeps_state = spark_keeps_state
         self._location = location
         self._exactly_once = exactly_once
@@ -167,10 +171,7 @@ class Sink:
         offsets = self._offsets(client, end, note)
         if not self._exactly_once:
             self._layout.write(batch, client, None, batch_id)
-            for group in (self._lag_group, self.group) if offsets else ():
-                if group is not None:
-                    client.run(commit_offsets, group, offsets)
-            return
+            return self._commit_outside(client, offsets) if offsets else None
         transaction = self._begin(client)
         if self._lost_track:
             expected = bool(offsets) or self._layout.topic is not None
@@ -178,7 +179,7 @@ class Sink:
                 if self._spark_keeps_state:
                     # Its results are out, but what Spark counts and remembers is so only when the batch was computed.
                     batch.write.format("noop").mode("overwrite").save()
-                return
+                return None
             self._lost_track = False
         written = self._layout.write(batch, client, transaction, batch_id)
         if offsets and self._lag_group is not None:
@@ -188,6 +189,16 @@ class Sink:
             client.run(commit_offsets_in, transaction, self.group, offsets)
         if offsets or written:
             self._commit(client, transaction)
+        return None
+
+    def _commit_outside(self, client: SyncClient, offsets: Mapping[TopicPartition, Committed]) -> None:
+        """Where there are no transactions."""
+        if self._lag_group is not None:
+            client.run(commit_offsets, self._lag_group, offsets)
+        if self._commit_as_member is not None:
+            self._commit_as_member(offsets)
+        else:
+            client.run(commit_offsets, self.group, offsets)
 
     def _begin(self, client: SyncClient) -> Transaction:
         """A producer at an epoch that was never used; it is taken, so that no second try can use it."""

@@ -82,7 +82,7 @@ async def plan_between(client: Client, start: Offsets, end: Offsets, options: Re
             report_loss(
                 f"{partition_subject(*place)} should be read on from offset {begin}, but it begins at "
                 f"{earliest[place]}: what lay between has expired",
-                fail=options.fail_on_data_loss,
+                fail=options.fail_if_expired,
                 instead=f"it is read on from {earliest[place]}",
             )
             begin = earliest[place]
@@ -147,7 +147,7 @@ async def _beginnings(client: Client, places: list[TopicPartition], options: Rea
             report_loss(
                 f"{partition_subject(*place)} is new to the query and begins at offset {offset}: what lay before has "
                 "expired unread",
-                fail=options.fail_on_data_loss,
+                fail=options.fail_if_expired,
                 instead="it is read from there",
             )
     return earliest

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+# failOnDataLoss for who reads a table: what has expired is no part of it, and all else has to be there.
+UNLESS_EXPIRED: Final = "unlessexpired"
 _UNITS_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Larger fetches than a consumer's: a task reads one partition, and each answer becomes one Arrow batch.
 _FETCH_BYTES: Final = 8 * 1024 * 1024
@@ -74,6 +76,8 @@ class ReadOptions:
     check_crcs: bool
     fetch_bytes: int
     fail_on_data_loss: bool
+    fail_if_expired: bool
+    """Whether records are missed that retention took, or somebody who deleted them up to an offset."""
     include_headers: bool
     offsets_max: int | None
     offsets_min: int | None
@@ -167,6 +171,7 @@ def parse_read(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     offsets_min = found.integer("minOffsetsPerTrigger", at_least=1)
     if offsets_max is not None and offsets_min is not None and offsets_min > offsets_max:
         raise BadOption(f"minOffsetsPerTrigger ({offsets_min}) is larger than maxOffsetsPerTrigger ({offsets_max})")
+    loss = found.choice("failOnDataLoss", ("true", "false", UNLESS_EXPIRED))
     return ReadOptions(
         connection=found.connection,
         selection=_selection(found),
@@ -177,7 +182,8 @@ def parse_read(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         == "read_committed",
         check_crcs=found.boolean("kafka.check.crcs", default=True),
         fetch_bytes=_fetch_bytes(found),
-        fail_on_data_loss=found.boolean("failOnDataLoss", default=True),
+        fail_on_data_loss=loss != "false",
+        fail_if_expired=loss == "true",
         include_headers=found.boolean("includeHeaders", default=False),
         offsets_max=offsets_max,
         offsets_min=offsets_min,

@@ -95,7 +95,7 @@ async def find_starts(client: Client, present: Present, options: ReadOptions) ->
             said = f"offsets {earliest[place]} to {latest[place]}"
             report_loss(
                 f"{partition_subject(*place)} should be read from offset {offset}, but it holds {said}",
-                fail=options.fail_on_data_loss,
+                fail=options.fail_if_expired if offset < earliest[place] else options.fail_on_data_loss,
                 instead=f"reading starts at {kept}",
             )
             starts[place] = kept
@@ -134,7 +134,7 @@ async def refuse_backwards(
             )
         report_loss(
             f"{where} should be read up to offset {end}, but it begins at {earliest[place]}",
-            fail=options.fail_on_data_loss,
+            fail=options.fail_if_expired,
             instead="nothing of it is read",
         )
 

@@ -154,7 +154,7 @@ def _next_start(client: SyncClient, part: Range, position: int, options: ReadOpt
     start = max(position, earliest) if earliest < part.end and position <= latest else None
     report_loss(
         what,
-        fail=options.fail_on_data_loss,
+        fail=options.fail_if_expired if position < earliest else options.fail_on_data_loss,
         instead="all of it is left out" if start is None else f"it goes on at {start}",
     )
     return start

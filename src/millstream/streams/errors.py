@@ -1,4 +1,4 @@
-"""What is refused when a topology is built, each with its reason."""
+"""What is refused when a topology is built, each with its reason; and what ends one that runs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ class TopologyError(ValueError):
 
 class NameCollision(TopologyError):
     """Two nodes or two stores under one name."""
+
+
+class StateLost(RuntimeError):
+    """State cannot be read back whole: the application ends instead of going on with a part of it."""
 
 
 class NotCopartitioned(TopologyError):

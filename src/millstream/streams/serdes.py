@@ -16,6 +16,9 @@ import msgspec
 from millstream.streams.types import ANY, BINARY, BOOLEAN, DOUBLE, INT, LONG, STRING, DataType, Struct, type_of
 from millstream.streams.windows import Window, Windowed
 
+# The bits that Java writes for every NaN.
+_NAN = b"\x7f\xf8" + bytes(6)
+
 
 class SerdeError(ValueError):
     """Bytes that are no value of the serde, or a value that it cannot write."""
@@ -35,19 +38,19 @@ class Serde(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class StringSerde:
-    """Text as UTF-8."""
+    """Text as UTF-8. Bytes that are none become U+FFFD, and half a surrogate pair becomes "?", as Kafka's do."""
 
     type: DataType = STRING
 
     def serialize(self, value: Any) -> bytes:
         try:
-            encoded: bytes = value.encode()
+            encoded: bytes = value.encode(errors="replace")
         except AttributeError:
             raise SerdeError(f"{value!r} is no text: say which serde it has") from None
         return encoded
 
     def deserialize(self, data: bytes) -> str:
-        return data.decode()
+        return data.decode(errors="replace")
 
     def __str__(self) -> str:
         return "string"
@@ -73,7 +76,7 @@ class BytesSerde:
 
 @dataclasses.dataclass(frozen=True)
 class NumberSerde:
-    """A number in Java's form: big-endian, of a fixed size."""
+    """A number in Java's form: big-endian, of a fixed size; there is one NaN."""
 
     name: str
     format: str
@@ -81,7 +84,7 @@ class NumberSerde:
 
     def serialize(self, value: Any) -> bytes:
         try:
-            return struct.pack(self.format, value)
+            return _NAN if value != value else struct.pack(self.format, value)  # noqa: PLR0124  # only NaN is that
         except struct.error:
             raise SerdeError(f"{value!r} is no {self.name}: say which serde it has") from None
 

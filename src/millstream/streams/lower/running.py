@@ -19,6 +19,7 @@ from millstream.spark.exactly_once_sink import Sink, begin
 from millstream.streams.lower.deciding import refuse_unknown
 from millstream.streams.lower.direct.eligible import runs_directly
 from millstream.streams.lower.direct.engine import DirectEngine
+from millstream.streams.lower.membership import Membership
 from millstream.streams.lower.native.engine import NativeEngine
 from millstream.streams.lower.native.json_source import JsonDataSource
 from millstream.streams.lower.native.supported import why_not
@@ -26,6 +27,7 @@ from millstream.streams.lower.sinking import EngineLayout
 from millstream.streams.lower.subtopologies import subtopologies
 from millstream.streams.lower.tasks.engine import TaskEngine
 from millstream.streams.lower.topics import prepare_topics
+from millstream.streams.lower.trimming import Trimming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -69,6 +71,9 @@ class Running:
         self._trigger = trigger
         self._parts = subtopologies(self._plan)
         self.queries: list[StreamingQuery] = []
+        self._beside: list[Membership | Trimming] = []
+        self._letting_go = threading.Lock()
+        self._all_started = False
 
     def start(self) -> None:
         """Prepare the topics and start all queries."""
@@ -81,8 +86,25 @@ class Running:
             counts = client.run(prepare_topics, self._plan, self._settings)
             self._fence_others(client)
             places = self._committed(spark, client, counts)
+        self.queries, self._all_started = [], False
+        membership = self._start_beside()
+        try:
+            self._start_queries(spark, counts, places, membership)
+        except BaseException:
+            self._let_go()
+            raise
+        self._all_started = True
+        if not self.is_active:
+            self._let_go()
+
+    def _start_queries(
+        self,
+        spark: SparkSession,
+        counts: dict[str, int],
+        places: dict[TopicPartition, int],
+        membership: Membership,
+    ) -> None:
         run_id = f"{self._settings.application_id}/{time.time_ns()}"
-        self.queries = []
         for part in self._parts:
             partitions = max(counts[name] for name in self._names(part))
             engine: Engine
@@ -93,9 +115,33 @@ class Running:
                 log.info("sub-topology %d runs in Python: %s", part.number, reason)
                 engine = TaskEngine(self._plan, part, self._settings, partitions, run_id)
             rows = self._read(spark, part, engine, counts, places)
-            self.queries.append(self._started(rows, part, engine, counts))
+            self.queries.append(self._started(rows, part, engine, counts, membership))
         if self._trigger == AVAILABLE_NOW:
             threading.Thread(target=self._stop_when_done, name=f"until-done-{run_id}", daemon=True).start()
+
+    def _start_beside(self) -> Membership:
+        """What an application does besides its queries."""
+        settings = self._settings
+        topics = dict.fromkeys(name for part in self._parts for name in self._names(part))
+        membership = Membership(settings.connection, settings.application_id, list(topics))
+        retentions_ms = {
+            part.changelog(store, settings.application_id): store.changelog_retention_ms
+            for part in self._parts
+            for store in part.logged
+            if store.changelog_retention_ms is not None
+        }
+        trimming = Trimming(settings.connection, retentions_ms, settings.application_id)
+        self._beside = [membership, trimming]
+        for each in self._beside:
+            each.start()
+        return membership
+
+    def _let_go(self) -> None:
+        """All has ended; the last to notice may be several."""
+        with self._letting_go:
+            beside, self._beside = self._beside, []
+            for each in beside:
+                each.close()
 
     def _stop_when_done(self) -> None:
         """Spark's own trigger of that name would not see what one query writes for another."""
@@ -132,11 +178,13 @@ class Running:
     def _checkpoint(self, part: SubTopology) -> str:
         return str(PurePosixPath(self._settings.folder) / self._settings.application_id / str(part.number))
 
-    def _started(self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int]) -> StreamingQuery:
+    def _started(
+        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], membership: Membership
+    ) -> StreamingQuery:
         """One after the other: each source starts a Python of its own, which Spark gives ten seconds. On a busy machine
         that is too short at times, so a query that died of it is started again."""
         for _ in range(_STARTS):
-            query = self._start_query(rows, part, engine, counts)
+            query = self._start_query(rows, part, engine, counts, membership)
             deadline = time.monotonic() + _START_S
             while query.isActive and _is_undecided(query) and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
@@ -172,7 +220,7 @@ class Running:
         return reader.option("maxOffsetsPerTrigger", str(at_once)).schema(engine.schema).load()
 
     def _start_query(
-        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int]
+        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], membership: Membership
     ) -> StreamingQuery:
         settings = self._settings
         checkpoint = self._checkpoint(part)
@@ -188,6 +236,7 @@ class Running:
             group=settings.application_id,
             transactional_id=self._transactional_id(part),
             transaction_timeout_ms=settings.transaction_timeout_ms,
+            commit=membership.commit,
         )
         writer = rows.writeStream.foreachBatch(sink).queryName(f"{settings.application_id}-{part.number}")
         writer = writer.option("checkpointLocation", checkpoint)
@@ -196,8 +245,18 @@ class Running:
         elif settings.interval_ms is not None:
             writer = writer.trigger(processingTime=f"{settings.interval_ms} milliseconds")
         query = writer.start()
-        threading.Thread(target=_close_after, args=(query, sink), name=f"after-{query.id}", daemon=True).start()
+        threading.Thread(target=self._close_after, args=(query, sink), name=f"after-{query.id}", daemon=True).start()
         return query
+
+    def _close_after(self, query: StreamingQuery, sink: Sink) -> None:
+        """Let go of the sink's connections when the query has ended, and of all else when it was the last."""
+        try:
+            query.awaitTermination()
+        except Exception:  # noqa: BLE001  # why it ended is for who waits for the query
+            log.debug("query %s failed", query.id)
+        sink.close()
+        if self._all_started and not self.is_active:
+            self._let_go()
 
     # -- while it runs
 
@@ -243,6 +302,7 @@ class Running:
             while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
             query.stop()
+        self._let_go()
 
 
 def _is_undecided(query: StreamingQuery) -> bool:
@@ -258,12 +318,3 @@ def _has_batches(spark: SparkSession, checkpoint: str) -> bool:
     files = path.getFileSystem(context._jsc.hadoopConfiguration())
     # Others are left from a batch that was being written down.
     return bool(files.exists(path)) and any(file.getPath().getName().isdecimal() for file in files.listStatus(path))
-
-
-def _close_after(query: StreamingQuery, sink: Sink) -> None:
-    """Let go of the sink's connections when the query has ended."""
-    try:
-        query.awaitTermination()
-    except Exception:  # noqa: BLE001  # why it ended is for who waits for the query
-        log.debug("query %s failed", query.id)
-    sink.close()

@@ -17,7 +17,18 @@ from millstream.client.errors import Refusal
 from millstream.protocol.errors import ErrorCode
 from millstream.streams.errors import NotCopartitioned, TopologyError
 from millstream.streams.lower.subtopologies import global_tables, subtopologies
-from millstream.streams.plan.nodes import Repartition, Sink, TableMerge
+from millstream.streams.plan.nodes import (
+    ForeignKeyJoin,
+    Repartition,
+    Sink,
+    StreamJoin,
+    StreamSource,
+    StreamTableJoin,
+    TableGroup,
+    TableJoin,
+    TableMerge,
+    TableSource,
+)
 from millstream.streams.plan.physical import InternalTopic, internal_topics
 
 if TYPE_CHECKING:
@@ -25,6 +36,7 @@ if TYPE_CHECKING:
 
     from millstream.client.client import Client
     from millstream.streams.lower.subtopologies import SubTopology
+    from millstream.streams.plan.nodes import AnyNode
     from millstream.streams.plan.plan import Plan
     from millstream.streams.settings import Settings
 
@@ -51,34 +63,61 @@ def owned_topics(plan: Plan, application_id: str) -> list[InternalTopic]:
 def partition_counts(plan: Plan, parts: Sequence[SubTopology], known: dict[str, int]) -> dict[str, int]:
     """How many partitions each topic of the plan has, internal ones by the plan's names; `known` are those that exist.
 
-    What is joined must have as many; NotCopartitioned says which topics don't.
+    What is joined must have as many; `check_copartitioned` says which topics don't.
     """
     counts = dict(known)
     counts.update({n.topic: n.partitions for n in plan.nodes if isinstance(n, Repartition) and n.partitions})
+    joined = joined_topics(plan)
     while True:
         before = dict(counts)
         for part in parts:
             read = [counts[topic] for topic in part.topics if topic in counts]
-            # Joined with it, or else fed from it.
             for topic in [*part.topics, *part.written] if read else ():
-                beside = [
-                    counts[each] for other in parts if topic in other.topics for each in other.topics if each in counts
-                ]
-                counts.setdefault(topic, max(beside or read))
+                beside = [counts[each] for group in joined if topic in group for each in group if each in counts]
+                # Joined with it, or else fed from it.
+                if beside or topic in part.written:
+                    counts.setdefault(topic, max(beside or read))
         if counts == before:
             return counts
 
 
-def check_copartitioned(parts: Sequence[SubTopology], counts: dict[str, int], plan: Plan) -> None:
+def joined_topics(plan: Plan) -> list[tuple[str, ...]]:
+    """For each join, and each table of several streams, the topics whose equal keys have to meet in one task.
+
+    Those are the topics that its two sides come from, and no others of its sub-topology: a stream that is merged with
+    the result meets nobody.
+    """
+    found: list[tuple[str, ...]] = []
+    fed: dict[str, tuple[str, ...]] = {}
+    for node in plan.nodes:
+        topics = _topics_of(node) or tuple(dict.fromkeys(topic for name in node.inputs for topic in fed[name]))
+        match node:
+            case StreamJoin() | StreamTableJoin() | TableJoin() | TableMerge():
+                found.append(topics)
+            case ForeignKeyJoin():
+                # Questions go to where the other table is, and answers come to where this one is.
+                this, other = node.inputs
+                topics = (*fed[this], node.part("response topic"))
+                found += [topics, (*fed[other], node.part("subscription topic"))]
+        fed[node.name] = topics
+    return found
+
+
+def _topics_of(node: AnyNode) -> tuple[str, ...]:
+    """Those that a node reads itself, so that what lies before it does not matter."""
+    match node:
+        case StreamSource():
+            return node.topics
+        case TableSource() | Repartition() | TableGroup():
+            return (node.topic,)
+    return ()
+
+
+def check_copartitioned(counts: dict[str, int], plan: Plan) -> None:
     """Refuse joins, and tables of several streams, whose topics turn out to have different numbers of partitions."""
-    joined = {
-        node.name
-        for node in plan.nodes
-        if isinstance(node, TableMerge) or ("Join" in type(node).__name__ and len(node.inputs) > 1)
-    }
-    for part in parts:
-        found = {topic: counts[topic] for topic in part.topics}
-        if len(set(found.values())) > 1 and joined & part.nodes:
+    for topics in joined_topics(plan):
+        found = {topic: counts[topic] for topic in topics}
+        if len(set(found.values())) > 1:
             said = ", ".join(f"{topic!r} has {count}" for topic, count in found.items())
             raise NotCopartitioned(
                 f"topics that are joined must have the same number of partitions, but {said}: put .repartition() "
@@ -116,7 +155,7 @@ async def prepare_topics(client: Client, plan: Plan, settings: Settings) -> dict
     read, written = outside_topics(plan, parts)
     found = await find_counts(client, [*read, *written])
     counts = partition_counts(plan, parts, {name: found[name] for name in read})
-    check_copartitioned(parts, counts, plan)
+    check_copartitioned(counts, plan)
     named: dict[str, int] = dict(found)
     tasks = 1
     for part in parts:
@@ -161,10 +200,13 @@ async def _create(client: Client, topics: Sequence[InternalTopic], counts: dict[
 
 
 def settings_of_topic(topic: InternalTopic, settings: Settings) -> dict[str, str | None]:
-    """As Kafka Streams makes it, with what the application says of its internal topics."""
+    """As Kafka Streams makes it, with what the application says of its internal topics.
+
+    Only the retention of windows is no matter of the broker's, which knows no stream time (trimming.py).
+    """
     found: dict[str, str | None] = {"cleanup.policy": topic.cleanup_policy, "message.timestamp.type": "CreateTime"}
     if topic.retention_ms is not None:
-        found["retention.ms"] = str(topic.retention_ms)
+        found["retention.ms"] = str(_FOR_EVER_MS)
     if topic.retention_ms == _FOR_EVER_MS:
         found["segment.bytes"] = _REPARTITION_SEGMENT_BYTES
     return {**found, **settings.topic_settings}

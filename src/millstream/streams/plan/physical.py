@@ -248,13 +248,7 @@ def internal_topics(plan: Plan, application_id: str) -> list[InternalTopic]:
     suppressed = [node.store_name for node in plan.nodes if isinstance(node, Suppress)]
     for store in plan.stores.values():
         if store.logged:
-            kept_ms = getattr(store, "retention_ms", None)
-            retention_ms = None if kept_ms is None else kept_ms + _DAY_MS
             name = f"{application_id}-{store.name}-changelog"
-            found.append(InternalTopic(name, store.cleanup_policy, None, retention_ms))
+            found.append(InternalTopic(name, store.cleanup_policy, None, store.changelog_retention_ms))
     found += [InternalTopic(f"{application_id}-{name}-changelog", "compact", None) for name in suppressed]
     return found
-
-
-# Kafka Streams' windowstore.changelog.additional.retention.ms
-_DAY_MS = 86_400_000

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from millstream.streams.serdes import Serde
 
 
+# Kafka Streams' windowstore.changelog.additional.retention.ms
+_DAY_MS = 86_400_000
+
+
 @dataclass(frozen=True)
 class KeyValueStore:
     """Key to value; with `timestamped` each value keeps the time of the record that made it."""
@@ -26,6 +30,11 @@ class KeyValueStore:
     @property
     def cleanup_policy(self) -> str:
         return "compact"
+
+    @property
+    def changelog_retention_ms(self) -> None:
+        """Nothing in it becomes old."""
+        return
 
 
 @dataclass(frozen=True)
@@ -46,6 +55,11 @@ class WindowStore:
         # With duplicates every entry has a key of its own, so there is nothing to compact.
         return "delete" if self.duplicates else "compact,delete"
 
+    @property
+    def changelog_retention_ms(self) -> int:
+        """How long the changelog keeps what is in it, counted back from stream time."""
+        return self.retention_ms + _DAY_MS
+
 
 @dataclass(frozen=True)
 class SessionStore:
@@ -60,6 +74,11 @@ class SessionStore:
     @property
     def cleanup_policy(self) -> str:
         return "compact,delete"
+
+    @property
+    def changelog_retention_ms(self) -> int:
+        """How long the changelog keeps what is in it, counted back from stream time."""
+        return self.retention_ms + _DAY_MS
 
 
 Store = KeyValueStore | WindowStore | SessionStore

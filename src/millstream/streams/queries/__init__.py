@@ -38,15 +38,21 @@ _SEQUENCE_BYTES = 4
 
 
 def follow_table(
-    options: str | Mapping[str, str], topic: str, *, key: Any = str, value: Any = dict
+    options: str | Mapping[str, str],
+    topic: str,
+    *,
+    key: Any = str,
+    value: Any = dict,
+    retention_ms: int | None = None,
 ) -> KeyValueView | WindowView | SessionView:
-    """A copy of the table in a topic. With a windowed key serde it can be asked for windows."""
+    """A copy of the table in a topic. With a windowed key serde it can be asked for windows; those that are older than
+    the retention, counted back from the newest of their partition, are dropped."""
     key_serde, value_serde = serde_of(key), serde_of(value)
     copy: Copy = KeyValueCopy(key_serde, value_serde)
     if isinstance(key_serde, TimeWindowedSerde):
-        copy = WindowCopy(key_serde.inner, value_serde, key_serde.size_ms)
+        copy = WindowCopy(key_serde.inner, value_serde, key_serde.size_ms, retention_ms=retention_ms)
     elif isinstance(key_serde, SessionWindowedSerde):
-        copy = SessionCopy(key_serde.inner, value_serde)
+        copy = SessionCopy(key_serde.inner, value_serde, retention_ms=retention_ms)
     return _view(options, topic, copy)
 
 
@@ -66,12 +72,18 @@ def follow_store(
 
 
 def copy_of(store: Store) -> Copy:
-    """An empty copy for what is in a store's changelog."""
+    """An empty copy for what is in a store's changelog, which keeps as much as that does."""
     if isinstance(store, KeyValueStore):
         return KeyValueCopy(store.key_serde, store.value_serde)
     if isinstance(store, WindowStore):
-        return WindowCopy(store.key_serde, store.value_serde, store.size_ms, suffix_bytes=_SEQUENCE_BYTES)
-    return SessionCopy(store.key_serde, store.value_serde)
+        return WindowCopy(
+            store.key_serde,
+            store.value_serde,
+            store.size_ms,
+            suffix_bytes=_SEQUENCE_BYTES,
+            retention_ms=store.changelog_retention_ms,
+        )
+    return SessionCopy(store.key_serde, store.value_serde, retention_ms=store.changelog_retention_ms)
 
 
 def _view(options: str | Mapping[str, str], topic: str, copy: Copy) -> KeyValueView | WindowView | SessionView:

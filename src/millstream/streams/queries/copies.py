@@ -2,10 +2,14 @@
 
 One thread applies changes, any thread asks. Looking one key up takes no lock; what goes over several keys works on a
 sorted list of them, which is made when it is first needed after keys have come or gone.
+
+Windows and sessions go when they are older than the retention, counted back from the newest of their partition: nobody
+writes tombstones for them, neither here nor in Kafka Streams.
 """
 
 from __future__ import annotations
 
+import heapq
 import struct
 import threading
 from bisect import bisect_left, bisect_right
@@ -34,7 +38,7 @@ class KeyValueCopy:
         self._ordered: list[bytes] | None = None
         self._lock = threading.Lock()
 
-    def apply(self, key: bytes, value: bytes | None) -> None:
+    def apply(self, key: bytes, value: bytes | None, _partition: int = 0) -> None:
         """One change; null deletes."""
         with self._lock:
             if value is None:
@@ -70,11 +74,47 @@ class KeyValueCopy:
         return len(self._rows)
 
 
+class _Ages:
+    """What a partition holds, oldest first, as (time, key, rest of the place); without a retention nothing is old."""
+
+    def __init__(self, retention_ms: int | None) -> None:
+        self._retention_ms = retention_ms
+        self._newest_ms: dict[int, int] = {}
+        self._places: dict[int, list[tuple[int, bytes, int]]] = {}
+
+    def add(self, partition: int, time_ms: int, key: bytes, rest: int = 0) -> None:
+        """A place that was not there before."""
+        if self._retention_ms is not None:
+            heapq.heappush(self._places.setdefault(partition, []), (time_ms, key, rest))
+
+    def expired(self, partition: int, time_ms: int) -> Iterator[tuple[int, bytes, int]]:
+        """What has become too old now that the partition has come to this time."""
+        if self._retention_ms is None or time_ms <= self._newest_ms.get(partition, -1):
+            return
+        self._newest_ms[partition] = time_ms
+        places = self._places.get(partition, [])
+        while places and places[0][0] < time_ms - self._retention_ms:
+            yield heapq.heappop(places)
+
+    def is_old(self, partition: int, time_ms: int) -> bool:
+        """Whether something that comes now has expired already."""
+        return self._retention_ms is not None and time_ms < self._newest_ms.get(partition, -1) - self._retention_ms
+
+
 class WindowCopy:
     """The last value of each key and window. `suffix_bytes` are left off behind the window's start."""
 
-    def __init__(self, key_serde: Serde, value_serde: Serde, size_ms: int, *, suffix_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        key_serde: Serde,
+        value_serde: Serde,
+        size_ms: int,
+        *,
+        suffix_bytes: int = 0,
+        retention_ms: int | None = None,
+    ) -> None:
         self.size_ms = size_ms
+        self._ages = _Ages(retention_ms)
         self.key_type = key_serde.type
         self._to_key = key_serde.serialize
         self._from_key = key_serde.deserialize
@@ -87,16 +127,25 @@ class WindowCopy:
         at = len(key) - 8 - self._suffix_bytes
         return key[:at], _LONG.unpack_from(key, at)[0]
 
-    def apply(self, key: bytes, value: bytes | None) -> None:
+    def apply(self, key: bytes, value: bytes | None, partition: int = 0) -> None:
         row_key, start_ms = self._split(key)
         with self._lock:
-            windows = self._rows.setdefault(row_key, {})
+            for old_ms, old_key, _ in self._ages.expired(partition, start_ms):
+                self._drop(old_key, old_ms)
             if value is None:
-                windows.pop(start_ms, None)
-                if not windows:
-                    del self._rows[row_key]
-            else:
+                self._drop(row_key, start_ms)
+            elif not self._ages.is_old(partition, start_ms):
+                windows = self._rows.setdefault(row_key, {})
+                if start_ms not in windows:
+                    self._ages.add(partition, start_ms, row_key)
                 windows[start_ms] = value
+
+    def _drop(self, row_key: bytes, start_ms: int) -> None:
+        windows = self._rows.get(row_key)
+        if windows is not None:
+            windows.pop(start_ms, None)
+            if not windows:
+                del self._rows[row_key]
 
     def change(self, key: bytes, value: bytes | None) -> tuple[Any, Any]:
         row_key, start_ms = self._split(key)
@@ -139,7 +188,8 @@ class WindowCopy:
 class SessionCopy:
     """The last value of each key and session."""
 
-    def __init__(self, key_serde: Serde, value_serde: Serde) -> None:
+    def __init__(self, key_serde: Serde, value_serde: Serde, *, retention_ms: int | None = None) -> None:
+        self._ages = _Ages(retention_ms)
         self.key_type = key_serde.type
         self._to_key = key_serde.serialize
         self._from_key = key_serde.deserialize
@@ -147,16 +197,26 @@ class SessionCopy:
         self._rows: dict[bytes, dict[tuple[int, int], bytes]] = {}
         self._lock = threading.Lock()
 
-    def apply(self, key: bytes, value: bytes | None) -> None:
-        row_key, place = key[:-16], _TWO_LONGS.unpack_from(key, len(key) - 16)
+    def apply(self, key: bytes, value: bytes | None, partition: int = 0) -> None:
+        row_key = key[:-16]
+        end_ms, start_ms = _TWO_LONGS.unpack_from(key, len(key) - 16)
         with self._lock:
-            sessions = self._rows.setdefault(row_key, {})
+            for old_end_ms, old_key, old_start_ms in self._ages.expired(partition, end_ms):
+                self._drop(old_key, (old_end_ms, old_start_ms))
             if value is None:
-                sessions.pop(place, None)
-                if not sessions:
-                    del self._rows[row_key]
-            else:
-                sessions[place] = value
+                self._drop(row_key, (end_ms, start_ms))
+            elif not self._ages.is_old(partition, end_ms):
+                sessions = self._rows.setdefault(row_key, {})
+                if (end_ms, start_ms) not in sessions:
+                    self._ages.add(partition, end_ms, row_key, start_ms)
+                sessions[end_ms, start_ms] = value
+
+    def _drop(self, row_key: bytes, place: tuple[int, int]) -> None:
+        sessions = self._rows.get(row_key)
+        if sessions is not None:
+            sessions.pop(place, None)
+            if not sessions:
+                del self._rows[row_key]
 
     def change(self, key: bytes, value: bytes | None) -> tuple[Any, Any]:
         end_ms, start_ms = _TWO_LONGS.unpack_from(key, len(key) - 16)

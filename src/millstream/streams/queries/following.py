@@ -78,15 +78,16 @@ class Following:
                     for batch in batches_from(fetched, offset, read_committed=True):
                         for record in batch.records:
                             if record.key is not None:
-                                self._apply(bytes(record.key), None if record.value is None else bytes(record.value))
+                                value = None if record.value is None else bytes(record.value)
+                                self._apply(bytes(record.key), value, fetched.partition)
                     with self._moved:
                         self._positions[fetched.topic, fetched.partition] = after
                         self._moved.notify_all()
         finally:
             await tail.close()
 
-    def _apply(self, key: bytes, value: bytes | None) -> None:
-        self._copy.apply(key, value)
+    def _apply(self, key: bytes, value: bytes | None, partition: int) -> None:
+        self._copy.apply(key, value, partition)
         for listener in self._listeners:
             listener(*self._copy.change(key, value))
 

@@ -82,12 +82,12 @@ class Aggregating:
         spark: SparkSession,
         changelog: str,
         ends: Mapping[TopicPartition, int],
-        connection: Mapping[str, str],
+        options: Mapping[str, str],
         observed_ms: dict[int, int],
     ) -> None:
         """Hold what a changelog says."""
         has_any = any(end for (topic, _), end in ends.items() if topic == changelog)
-        self.hold(read_topic(spark, changelog, ends, connection) if has_any else None, observed_ms)
+        self.hold(read_topic(spark, changelog, ends, options) if has_any else None, observed_ms)
 
     def hold(self, records: DataFrame | None, observed_ms: dict[int, int]) -> None:
         """Hold what records of the changelog say, the last one of each key: partition, key, value and timestamp."""

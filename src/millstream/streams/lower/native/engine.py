@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.spark.options import Selection
 from millstream.spark.planning import find_present
-from millstream.streams.lower.ends import settled_ends
+from millstream.streams.lower.ends import patience_ms, settled_ends
 from millstream.streams.lower.native import flows, stateless
 from millstream.streams.lower.native.aggregating import Aggregating
 from millstream.streams.lower.native.flows import Flow
@@ -27,7 +27,7 @@ from millstream.streams.lower.native.supported import table_chain
 from millstream.streams.lower.subtopologies import only_topic
 from millstream.streams.lower.tasks.function import as_table
 from millstream.streams.lower.tasks.partition import place_of
-from millstream.streams.lower.tasks.restoring import read_back
+from millstream.streams.lower.tasks.restoring import read_back, reading_options
 from millstream.streams.lower.tasks.wires import pack, unpack
 from millstream.streams.lower.topics import tasks_topic
 from millstream.streams.plan import nodes as n
@@ -74,6 +74,7 @@ class NativeEngine:
         self._plan = plan
         self._part = part
         self._connection = settings.connection
+        self._patience_ms = patience_ms(settings.transaction_timeout_ms)
         self._application_id = settings.application_id
         self._nodes = [node for node in plan.nodes if node.name in part.nodes]
         self._aggregating = {node.name: Aggregating(node) for node in self._nodes if isinstance(node, n.Aggregate)}
@@ -175,7 +176,7 @@ class NativeEngine:
             return
         ends, ids = client.run(self._ask_ends)
         topic = tasks_topic(self._application_id)
-        read = partial(read_back, ids, self._connection)
+        read = partial(read_back, ids, self._connection, self._patience_ms)
         known: dict[tuple[bytes, int], Any] = {}
         for (name, index), end in ends.items():
             if name == topic and end > 0:
@@ -185,7 +186,7 @@ class NativeEngine:
             place = place_of(self._part.number, each.node.name, b"")
             observed = {index: held[0] for (key, index), held in known.items() if key == place and held}
             changelog = self._part.changelog(each.node.store, self._application_id)
-            each.restore(spark, changelog, ends, self._connection, observed)
+            each.restore(spark, changelog, ends, self._reading_options(changelog), observed)
 
     def _restore_table(self, spark: SparkSession, name: str, held: HeldTable, span: Span) -> None:
         source, chain = table_chain(self._plan, name)
@@ -194,17 +195,20 @@ class NativeEngine:
         if count == 0:
             held.hold(None, 0)
             return
-        rows = read_topic(spark, source.topic, ends, self._connection)
+        rows = read_topic(spark, source.topic, ends, self._reading_options(source.topic))
         changes = rows.selectExpr("*", "0L as offset", "null as headers", "timestamp_millis(timestamp) as at")
         flow = flows.decoded(changes.drop("timestamp").withColumnRenamed("at", "timestamp"), source.store)
         for node in chain:
             flow = stateless.table_mapped(node, flow)
         held.hold(flow.rows.where("value is not null"), count)
 
+    def _reading_options(self, topic: str) -> dict[str, str]:
+        return reading_options(self._connection, topic, self._patience_ms)
+
     async def _ask_ends(self, client: Client) -> tuple[dict[TopicPartition, int], dict[str, str]]:
         names = [self._part.changelog(each.node.store, self._application_id) for each in self._aggregating.values()]
         present = await find_present(client, Selection(names=(*names, tasks_topic(self._application_id))))
-        return await settled_ends(client, present.places), present.ids
+        return await settled_ends(client, present.places, self._patience_ms), present.ids
 
     # -- from records to records
 
@@ -356,7 +360,9 @@ class NativeEngine:
 
 def _set_up(spark: SparkSession) -> None:
     """A query has a session of its own. Adapting takes a job for each step, and small steps are what there is. Whatever
-    the user's session says, expressions mean what they mean to the interpreter: overflow and division by 0 are errors.
+    the user's session says, expressions mean what they mean to the interpreter: overflow and division by 0 are errors,
+    and names that differ in case are different names.
     """
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     spark.conf.set("spark.sql.ansi.enabled", "true")
+    spark.conf.set("spark.sql.caseSensitive", "true")

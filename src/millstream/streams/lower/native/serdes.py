@@ -63,7 +63,7 @@ def decode(data: Column, serde: Serde) -> Column:
 
     match serde:
         case StringSerde():
-            return data.cast("string")
+            return f.make_valid_utf8(data.cast("string"))
         case NumberSerde():
             return _decode_number(data, serde)
         case JsonSerde() if serde.type == BOOLEAN:

@@ -56,18 +56,17 @@ def read_span(
 
 
 def read_topic(
-    spark: SparkSession, topic: str, ends: Mapping[TopicPartition, int], connection: Mapping[str, str]
+    spark: SparkSession, topic: str, ends: Mapping[TopicPartition, int], options: Mapping[str, str]
 ) -> DataFrame:
-    """The last record of each key in each partition of a topic, up to these offsets: key, value and time as bytes."""
+    """The last record of each key in each partition of a topic, up to these offsets: key, value and time as bytes.
+
+    `options` say how it is read (reading_options)."""
     from pyspark.sql import functions as f
 
     until = {str(index): end for (name, index), end in sorted(ends.items()) if name == topic}
     rows = (
         spark.read.format("millstream")
-        .options(**{f"kafka.{name}": value for name, value in connection.items()})
-        .option("subscribe", topic)
-        .option("kafka.isolation.level", "read_committed")
-        .option("failOnDataLoss", "false")
+        .options(**options)
         .option("endingOffsets", json.dumps({topic: until}))
         .load()
         .where(f.col("key").isNotNull())

@@ -9,7 +9,7 @@ from millstream.streams.lower.native.serdes import has_schema, is_native
 from millstream.streams.plan import nodes as n
 from millstream.streams.plan.aggregations import Columns, Count
 from millstream.streams.plan.stores import KeyValueStore
-from millstream.streams.types import TIMESTAMP
+from millstream.streams.types import DOUBLE, TIMESTAMP, Array, Map, Struct
 from millstream.streams.windows import TimeWindows
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from millstream.streams.lower.subtopologies import SubTopology
     from millstream.streams.plan.plan import Plan
     from millstream.streams.serdes import Serde
+    from millstream.streams.types import DataType
 
 _FUNCTIONS = ("predicate", "mapper", "selector", "joiner", "extractor")
 _STATELESS = n.Filter | n.Map | n.MapValues | n.FlatMapValues | n.SelectKey | n.Branch | n.BranchChild | n.Merge
@@ -51,14 +52,18 @@ def why_not(plan: Plan, part: SubTopology) -> str | None:
 
 
 def _check(plan: Plan, part: SubTopology, node: n.AnyNode, known: _Known) -> None:
+    for kind in (node.schema.key, node.schema.value):
+        _tell_names_apart(kind)
     match node:
         case n.StreamSource() | n.TableSource() | n.Repartition():
             _source(plan, part, node, known)
         case n.Sink():
             _sink(node, known)
         case n.Aggregate():
+            _compare_bytes(plan, node)
             _aggregate(node, known)
         case n.StreamTableJoin():
+            _compare_bytes(plan, node)
             _stream_table(plan, node, known)
         case _ if isinstance(node, _STATELESS):
             _pass_on(node, known)
@@ -67,6 +72,37 @@ def _check(plan: Plan, part: SubTopology, node: n.AnyNode, known: _Known) -> Non
         case _:
             raise _Unsupported(f"a {type(node).__name__} runs in Python")
     _functions(plan, node, known)
+
+
+def _tell_names_apart(kind: DataType) -> None:
+    """Spark takes names for the same that differ in their case alone, unless its user says otherwise."""
+    if isinstance(kind, Struct):
+        names = [name.lower() for name, _ in kind.fields]
+        if len(set(names)) < len(names):
+            raise _Unsupported(f"names of {kind} differ in case only")
+    for each in _parts_of_type(kind):
+        _tell_names_apart(each)
+
+
+def _compare_bytes(plan: Plan, node: n.AnyNode) -> None:
+    """Equal keys are those of equal bytes. Spark makes one of 0.0 and -0.0 where it groups and joins."""
+    if _has_doubles(plan.by_name[node.inputs[0]].schema.key):
+        raise _Unsupported("keys with doubles are compared as bytes")
+
+
+def _has_doubles(kind: DataType) -> bool:
+    return kind == DOUBLE or any(_has_doubles(each) for each in _parts_of_type(kind))
+
+
+def _parts_of_type(kind: DataType) -> list[DataType]:
+    match kind:
+        case Struct():
+            return [each for _, each in kind.fields]
+        case Array():
+            return [kind.element]
+        case Map():
+            return [kind.key, kind.value]
+    return []
 
 
 def _source(plan: Plan, part: SubTopology, node: n.StreamSource | n.TableSource | n.Repartition, known: _Known) -> None:

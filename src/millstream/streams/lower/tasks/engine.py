@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.client.offsets import LATEST, list_offsets
 from millstream.spark.options import Selection
 from millstream.spark.planning import find_present
-from millstream.streams.lower.ends import settled_ends
+from millstream.streams.lower.ends import patience_ms, settled_ends
 from millstream.streams.lower.native.pruning import TYPES, schema_of
 from millstream.streams.lower.subtopologies import global_tables
 from millstream.streams.lower.tasks.function import OUTPUT, TaskFunction
@@ -49,6 +49,7 @@ class TaskEngine:
         self._partitions = partitions
         self._run_id = run_id
         self._connection = settings.connection
+        self._patience_ms = patience_ms(settings.transaction_timeout_ms)
         self._program = pickled((plan, part, settings.application_id), plan)
         self._stores = stores_by_topic(part, settings.application_id)
         self._tables = [topic for topic, _ in part.table_stores]
@@ -80,7 +81,7 @@ class TaskEngine:
             self._part.number,
             token,
             frozenset(self._committed),
-            Restorable(self._stores, self._tasks_topic, self._globals, ends, self._ids),
+            Restorable(self._stores, self._tasks_topic, self._globals, ends, self._ids, self._patience_ms),
             self._connection,
             int(time.time() * 1000),
         )
@@ -108,7 +109,7 @@ class TaskEngine:
         changelogs = [topic for topic in self._stores if topic not in self._tables] + [self._tasks_topic]
         present = await find_present(client, Selection(names=tuple(dict.fromkeys([*self._stores, *changelogs]))))
         places = [place for place in present.places if place[0] in changelogs]
-        ends = await settled_ends(client, places)
+        ends = await settled_ends(client, places, self._patience_ms)
         ids = present.ids
         if self._globals:
             ids = {**ids, **(await find_present(client, Selection(names=self._globals))).ids}

@@ -70,7 +70,13 @@ class TaskFunction:
         if task is None or token not in self.committed:
             plan, part, application_id = pickle.loads(self.program)  # noqa: S301  # the driver made it
             task = PartitionTask(plan, part, application_id, partition, self.now_ms)
-        catch_up(task, self.number, partition, self.state, partial(read_back, self.state.ids, self.connection))
+        catch_up(
+            task,
+            self.number,
+            partition,
+            self.state,
+            partial(read_back, self.state.ids, self.connection, self.state.patience_ms),
+        )
         # The topics' records come in any order, each topic's own are sorted.
         records.sort(key=lambda record: (record[0], record[5]))
         out = task.run(records, self.now_ms)

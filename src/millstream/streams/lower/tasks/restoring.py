@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from millstream.arrow.schema import schema_of
-from millstream.spark.options import parse_read
+from millstream.spark.loss import DataLost
+from millstream.spark.options import UNLESS_EXPIRED, parse_read
 from millstream.spark.ranges import Range
 from millstream.spark.reading import read_range
+from millstream.streams.errors import StateLost
+from millstream.streams.lower.tasks.stores import LoggedWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,6 +35,8 @@ class Restorable:
     global_topics: tuple[str, ...]
     ends: Mapping[TopicPartition, int]
     ids: Mapping[str, str]
+    # How long to wait for a record that must come.
+    patience_ms: int = 0
 
 
 def catch_up(
@@ -51,6 +56,9 @@ def catch_up(
         if start < end:
             rows = read(topic, index, start, end)
             kept_changed |= _apply(task, topic, rows, number.to_bytes(4), state)
+    for store in task.stores.values():
+        if isinstance(store, LoggedWindows):
+            store.caught_up()
     if kept_changed:
         task.load_kept()
 
@@ -73,24 +81,37 @@ def _apply(task: PartitionTask, topic: str, rows: Iterator[Row], own: bytes, sta
     return True
 
 
+def reading_options(connection: Mapping[str, str], topic: str, patience_ms: int) -> dict[str, str]:
+    """How state is read: what is committed and has not expired or been compacted, all of it. Behind a transaction of
+    another sub-topology it waits for that to end; a record that does not come is an error, not left out."""
+    return {
+        **{f"kafka.{name}": value for name, value in connection.items()},
+        "subscribe": topic,
+        "kafka.isolation.level": "read_committed",
+        "failOnDataLoss": UNLESS_EXPIRED,
+        "kafkaConsumer.pollTimeoutMs": str(patience_ms),
+    }
+
+
 def read_back(
-    ids: Mapping[str, str], connection: Mapping[str, str], topic: str, partition: int, start: int, end: int
+    ids: Mapping[str, str],
+    connection: Mapping[str, str],
+    patience_ms: int,
+    topic: str,
+    partition: int,
+    start: int,
+    end: int,
 ) -> Iterator[Row]:
-    """Committed records of a partition. What retention or compaction has taken is not missed."""
-    options = parse_read(
-        {
-            **{f"kafka.{name}": value for name, value in connection.items()},
-            "subscribe": topic,
-            "kafka.isolation.level": "read_committed",
-            "failOnDataLoss": "false",
-        },
-        streaming=False,
-    )
-    for batch in read_range(Range(topic, ids[topic], partition, start, end), _COLUMNS, options):
-        keys, values, times = (batch.column(name) for name in ("key", "value", "timestamp"))
-        times_ms = times.cast("int64").to_pylist()
-        for key, value, time_us in zip(keys.to_pylist(), values.to_pylist(), times_ms, strict=True):
-            yield key, value, time_us // 1000
+    """The records of a partition, up to an end that was committed when it was planned; StateLost if one is missing."""
+    options = parse_read(reading_options(connection, topic, patience_ms), streaming=False)
+    try:
+        for batch in read_range(Range(topic, ids[topic], partition, start, end), _COLUMNS, options):
+            keys, values, times = (batch.column(name) for name in ("key", "value", "timestamp"))
+            times_ms = times.cast("int64").to_pylist()
+            for key, value, time_us in zip(keys.to_pylist(), values.to_pylist(), times_ms, strict=True):
+                yield key, value, time_us // 1000
+    except DataLost as lost:
+        raise StateLost(f"state cannot be read back whole: {lost.what}") from lost
 
 
 def stores_by_topic(part: SubTopology, application_id: str) -> dict[str, str]:

@@ -78,7 +78,11 @@ class LoggedWindows(WindowState):
         super().__init__(spec)
         self._changed: dict[tuple[bytes, int], None] = {}
         self._added: list[Change] = []
+        # Numbers of the entries of one start. They need not go on where others stopped: in a changelog of which all has
+        # expired nobody finds the last one.
         self._sequence = 0
+        # What this worker has put itself and will come again with the changelog.
+        self._own: set[bytes] = set()
 
     def put(self, key: Any, value: Any, start_ms: int, timestamp_ms: int = -1) -> None:
         if start_ms < self._observed_ms - self._retention_ms:
@@ -94,6 +98,7 @@ class LoggedWindows(WindowState):
 
     def changes(self) -> Iterator[Change]:
         added, self._added = self._added, []
+        self._own.update(change.key for change in added)
         yield from added
         changed, self._changed = self._changed, {}
         oldest_ms = self._observed_ms - self._retention_ms
@@ -108,12 +113,16 @@ class LoggedWindows(WindowState):
         at = len(key) - _WINDOW.size
         start_ms, sequence = _WINDOW.unpack_from(key, at)
         if self._duplicates:
-            # What this worker has put itself comes again with the changelog.
-            if (self._sequence - sequence) % _SEQUENCES < _SEQUENCES // 2 and self._sequence:
+            if key in self._own:
+                self._own.discard(key)
                 return
             self._sequence = sequence
         held = None if value is None else self._from_value(value)
         super().put(self._from_key(key[:at]), held, start_ms, timestamp_ms)
+
+    def caught_up(self) -> None:
+        """All that this worker has put has come again by now, or has expired."""
+        self._own.clear()
 
     def held(self) -> Iterator[Change]:
         """All that is in it, where there is one value for each key and window."""
