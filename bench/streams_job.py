@@ -57,8 +57,7 @@ def follow(
     topology: str, arguments: dict[str, Any], application_id: str, guarantee: str, batch: int | None
 ) -> list[str]:
     """Start an application that goes on; what runs its parts."""
-    # Records have times of their own, which may be of another year.
-    settings: dict[str, object] = {"state.dir": f"{scratch}/state", "topic.retention.ms": "-1"}
+    settings: dict[str, object] = {"state.dir": f"{scratch}/state"}
     if batch is not None:
         settings["max.offsets.per.trigger"] = batch
     made = topology_of(topology, arguments)

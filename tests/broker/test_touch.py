@@ -8,10 +8,14 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.quorum.machines import TWO, append, leader_of_three
 
 from millstream.broker.metadata_freshness import NEVER_MS, MetadataFreshness
+from millstream.broker.quorum_standing import QuorumStanding
 from millstream.broker.touch import Touch
 from millstream.client.admin.topics import NewTopic, create_topics
+from millstream.quorum.events import FetchRequested, Flushed
+from millstream.quorum.positions import LogPosition
 from millstream.settings.effective import Settings
 from millstream.testing.cluster import SimulatedCluster
 from millstream.testing.layouts import separate
@@ -33,13 +37,14 @@ class Standing:
     decides_alone = False
     missed_after_ms = FETCH_TIMEOUT_MS
     followed_ms: int | None = None
+    has_committed = True
     as_of_ms = 0
 
     def followed_at_ms(self, _now_ms: int) -> int | None:
         return self.followed_ms
 
     def metadata_as_of_ms(self, _now_ms: int) -> int:
-        return self.as_of_ms if self.followed_ms is None else self.followed_ms
+        return self.as_of_ms if self.followed_ms is None or not self.has_committed else self.followed_ms
 
 
 class Scene:
@@ -101,6 +106,29 @@ def test_the_active_controller_stays_in_touch_between_two_heartbeats_that_are_fa
     assert scene.at(2_099)
     scene.standing.epoch = 3
     assert not scene.at(2_099), "it leads another epoch, in which nothing was answered yet"
+
+
+def test_who_was_away_and_is_elected_waits_for_the_first_commit_of_its_epoch() -> None:
+    scene = Scene(1_500)
+    scene.touch.heard_of(0, 10)
+    scene.standing.followed_ms, scene.standing.has_committed = 5_000, False
+    scene.touch.heard_of(5_000, 5_000)
+    assert not scene.at(5_000)
+    scene.standing.has_committed = True
+    assert scene.at(5_000)
+
+
+def test_a_leader_calls_its_image_fresh_once_it_has_committed_in_its_epoch() -> None:
+    machine = leader_of_three(1, 1)
+    standing = QuorumStanding(machine, lambda: (1, 1))
+    standing.freshness.fetched(1, 1, sent_ms=7)
+    append(machine, 1)
+    machine.step(Flushed(3), 50)
+    machine.step(FetchRequested(TWO, machine.epoch, LogPosition(2, 1)), 100)
+    assert standing.followed_at_ms(150) == 100
+    assert standing.metadata_as_of_ms(150) == 7, "two records of the epoch before may be committed and are not shown"
+    machine.step(FetchRequested(TWO, machine.epoch, LogPosition(3, machine.epoch)), 200)
+    assert standing.metadata_as_of_ms(250) == 200
 
 
 def test_metadata_are_as_fresh_as_the_fetch_whose_mark_they_have_reached() -> None:

@@ -22,6 +22,7 @@ from millstream.quorum.events import (
     LeaderAnnounced,
     LeaderRetired,
     Persist,
+    PieceRequested,
     Retire,
     Started,
     StepDown,
@@ -162,3 +163,19 @@ def test_a_fetch_that_waits_is_no_sign_of_life_when_it_is_looked_at_again() -> N
     assert machine.step(again, 600)[-1] == AnswerFetch()
     assert isinstance(machine.role, Leader)
     assert machine.role.voters[2].fetched_ms == 100
+
+
+def test_a_voter_that_takes_a_snapshot_is_a_sign_of_life_and_holds_nothing_more() -> None:
+    machine = leader_of_three()
+    append(machine, 1)
+    machine.step(FetchRequested(TWO, 1, LogPosition(1, 1)), 100)
+    for now_ms in range(1_000, 9_000, 1_000):
+        assert machine.step(PieceRequested(TWO, 1), now_ms) == []
+        assert StepDown() not in machine.step(Woken(), now_ms)
+    assert isinstance(machine.role, Leader)
+    two = machine.role.voters[2]
+    assert (two.end_offset, two.fetched_ms, two.caught_up_ms, two.heard_ms) == (1, 100, 100, 8_000)
+    # Neither one that does not vote, nor one that means another epoch.
+    machine.step(PieceRequested(ReplicaKey(8, ZERO_UUID), 1), 11_000)
+    machine.step(PieceRequested(TWO, 0), 11_000)
+    assert StepDown() in machine.step(Woken(), 11_000)

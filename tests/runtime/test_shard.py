@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,12 @@ from millstream.protocol.errors import CoordinatorLoading, ErrorCode, NotCoordin
 from millstream.protocol.messages.transactions.transaction_log import TransactionLogKey
 from millstream.replicated import Decision, Record, Reply
 from millstream.runtime.shard import Shard, Stage
+from millstream.testing.loop import VirtualLoop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
+
+TIMEOUT_MS = 5_000
 
 
 @dataclass
@@ -76,6 +80,7 @@ class Scene:
             answer=lambda token, response: self.said.append((token, response)),
             on_effect=lambda _, effect: self.effects.append(effect),
             refuse=lambda token, code: self.said.append((token, code)),
+            commit_timeout_ms=TIMEOUT_MS,
         )
         if active:
             self.shard.activate(-1)
@@ -89,8 +94,15 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scene() -> Iterator[Scene]:
+    """In an event loop that counts as running, though nobody turns it."""
+    loop = VirtualLoop()
+    asyncio._set_running_loop(loop)
+    try:
+        yield Scene()
+    finally:
+        asyncio._set_running_loop(None)
+        loop.close()
 
 
 def test_an_answer_waits_for_the_commit_of_its_own_records(scene: Scene) -> None:
@@ -181,3 +193,34 @@ def test_a_shard_that_could_not_be_loaded_is_no_coordinator() -> None:
     shard.fail()
     with pytest.raises(NotCoordinator):
         shard.submit(2, lambda *_: Decision())
+
+
+async def _too_few_replicas() -> None:
+    def refuse(*_: object) -> Decision[Any]:
+        raise ProducerFenced
+
+    scene = Scene()
+    scene.shard.submit(1, lambda *_: Decision())
+    scene.write(2)
+    await asyncio.sleep(1)
+    scene.read(3)
+    scene.shard.submit(4, refuse)
+    scene.shard.submit(5, lambda *_: Decision(replies=(Reply(1, "joined"),), response="joined"))
+    await asyncio.sleep(4.5)
+    assert scene.said == [(2, ErrorCode.REQUEST_TIMED_OUT)]
+    await asyncio.sleep(1)
+    assert scene.said[1:] == [(token, ErrorCode.REQUEST_TIMED_OUT) for token in (3, 4, 1, 5)]
+    assert scene.effects == []
+    # What was written counts all the same, when it is committed: others go by it.
+    scene.journal.commit()
+    assert scene.effects == ["markers"]
+    scene.read(6)
+    assert scene.said[-1] == (6, "read")
+    # Nor is there a time for what was not decided yet.
+    scene.shard.submit(7, lambda *_: Decision())
+    await asyncio.sleep(60)
+    assert scene.said[-1] == (6, "read")
+
+
+def test_nobody_waits_for_ever_for_replicas_that_are_gone() -> None:
+    VirtualLoop().run(_too_few_replicas())

@@ -66,6 +66,31 @@ def test_sessions_go_by_their_end() -> None:
     assert len(copy) == 2
 
 
+def test_a_session_that_grows_leaves_no_more_behind_than_it_may() -> None:
+    copy = SessionCopy(STRING_SERDE, LONG_SERDE, retention_ms=DAY_MS)
+    copy.apply(grown("quiet", 0, 0), bytes(8))
+    for end_ms in range(1, 20_000):
+        copy.apply(grown("a", 0, end_ms - 1), None)
+        copy.apply(grown("a", 0, end_ms), bytes(8))
+    assert len(copy) == 2
+    assert len(copy._ages._places[0]) <= 2 * len(copy) + 1_000
+    copy.apply(grown("b", DAY_MS, DAY_MS + 1), bytes(8))
+    assert copy.fetch("quiet") == [], "what has been looked through still goes by its age"
+    assert copy.fetch("a") == [(Window(0, 19_999), 0)]
+    copy.apply(grown("b", DAY_MS, DAY_MS + 20_000), bytes(8))
+    assert copy.fetch("a") == []
+
+
+def test_windows_that_come_and_go_leave_no_more_behind_than_they_may() -> None:
+    copy = WindowCopy(STRING_SERDE, LONG_SERDE, 10, retention_ms=DAY_MS)
+    for _ in range(3_000):
+        copy.apply(window("a", 0), bytes(8))
+        copy.apply(window("a", 0), None)
+    copy.apply(window("a", 0), bytes(8))
+    assert starts(copy, "a") == [0]
+    assert len(copy._ages._places[0]) <= 1_002
+
+
 def test_a_store_is_kept_for_its_retention_and_a_day() -> None:
     builder = StreamsBuilder(key=str, value=str)
     grouped = builder.stream("in").group_by_key()

@@ -11,18 +11,20 @@ from millstream.client.admin.described_groups import GroupDescription, describe_
 from millstream.client.admin.groups import remove_members
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.errors import ClientError, Refusal
+from millstream.client.group_member import GroupMember
 from millstream.client.groups import Committed, commit_offsets, committed_offsets
 from millstream.client.sync import SyncClient
 from millstream.client.transactions import commit_offsets_in, end_transaction
 from millstream.spark.exactly_once_sink import begin
 from millstream.streams.lower import membership
-from millstream.streams.lower.membership import Membership
+from millstream.streams.lower.membership import Membership, TakenOver
 from tests.cli.conftest import run_command
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from millstream.client.client import Client
     from tests.support.running import RunningBroker
 
 
@@ -107,3 +109,64 @@ def test_one_that_was_put_out_comes_back(group: Group, member: Membership) -> No
     member.commit({group.place: Committed(7)})
     assert group.stored() == Committed(7)
     assert group.members() == 1
+
+
+def killed(member: Membership) -> None:
+    """Its connections break, and nobody has left."""
+    assert member._staying is not None
+    member._staying.cancel()
+    member._client.close()
+
+
+def test_a_driver_takes_the_place_of_one_that_was_killed_at_once(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "_BEAT_S", 0.1)
+    # A rebalance would wait for the one that is gone for longer than a commit may take.
+    monkeypatch.setattr(membership, "_REBALANCE_MS", 300_000)
+    old = Membership({"bootstrap.servers": group.servers}, group.name, [group.place[0]])
+    old._member.session_timeout_ms = 300_000
+    old.start()
+    old.commit({group.place: Committed(1)})
+    killed(old)
+    new = Membership({"bootstrap.servers": group.servers}, group.name, [group.place[0]])
+    new.start()
+    new.commit({group.place: Committed(2)})
+    assert group.stored() == Committed(2)
+    assert group.members() == 1
+    new.close()
+
+
+def test_a_driver_whose_place_was_taken_stores_nothing_any_more(group: Group, member: Membership) -> None:
+    member.commit({group.place: Committed(1)})
+    new = Membership({"bootstrap.servers": group.servers}, group.name, [group.place[0]])
+    new.start()
+    new.commit({group.place: Committed(5)})
+    with pytest.raises(TakenOver, match="another driver runs the application"):
+        member.commit({group.place: Committed(2)})
+    wait_until(lambda: member._is_taken_over, "the one before to hear of it")
+    with pytest.raises(TakenOver, match="another driver runs the application"):
+        member.commit({group.place: Committed(3)})
+    member.close()
+    new.commit({group.place: Committed(6)})
+    assert group.stored() == Committed(6)
+    assert group.members() == 1, "the one before has not put it out"
+    new.close()
+
+
+def test_one_that_is_not_in_yet_can_leave(group: Group, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(membership, "_BEAT_S", 0.1)
+    silent = GroupMember(group.client.client, group.name, [group.place[0]])
+
+    async def join(_: Client) -> None:
+        await silent.join()
+
+    group.client.run(join)
+    member = Membership({"bootstrap.servers": group.servers}, group.name, [group.place[0]])
+    member.start()
+
+    def count() -> int:
+        found = group.described()
+        return 0 if found is None else len(found.members)
+
+    wait_until(lambda: count() == 2, "the application to wait for the other one")
+    member.close()
+    wait_until(lambda: count() == 1, "the application to be gone", within_s=20)

@@ -82,6 +82,7 @@ def shard(journal: Journal, heard: Heard) -> Shard[GroupMachine]:
         answer=heard.answer,
         on_effect=lambda _, __: None,
         refuse=heard.refuse,
+        commit_timeout_ms=5_000,
     )
     made.activate(-1)
     return made

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from millstream.broker.partition import Partition
     from millstream.protocol.apis import CoordinatorLog
     from millstream.replicated import Decision, Token
+    from millstream.settings.declare import Setting
 
 M = TypeVar("M", bound=Machine)
 
@@ -52,12 +53,14 @@ class Coordinator(Generic[M]):
         kind: CoordinatorLog,
         make_machine: Callable[[int], M],
         on_effect: Callable[[Shard[M], Any], None],
+        commit_timeout: Setting[int],
     ) -> None:
         self._node = node
         self.topic = topic
         self._kind = kind
         self._make_machine = make_machine
         self._on_effect = on_effect
+        self._commit_timeout = commit_timeout
         self.shards: dict[int, Shard[M]] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._tokens = count(1)
@@ -169,6 +172,7 @@ class Coordinator(Generic[M]):
             answer=self._answer,
             on_effect=self._on_effect,
             refuse=self._refuse,
+            commit_timeout_ms=self._node.settings[self._commit_timeout],
         )
         self.shards[partition.index] = shard
         if partition.log.end_offset == partition.log.start_offset:

@@ -43,14 +43,21 @@ class DirectoryReports:
         self._node = node
         self._untold: Places = {}
         self._telling: asyncio.Task[None] | None = None
+        self._is_stopped = False
 
     def add(self, topic_id: Uuid, index: int, directory_id: Uuid) -> None:
-        """Tell it soon, together with everything else of this turn of the loop."""
+        """Tell it soon, together with everything else of this turn of the loop.
+
+        Not once this has stopped: a disk may fail in the node's last sync, and the next start finds that out by itself.
+        """
+        if self._is_stopped:
+            return
         self._untold[topic_id, index] = directory_id
         if self._telling is None:
             self._telling = self._node.loop.create_task(self._tell_all())
 
     async def stop(self) -> None:
+        self._is_stopped = True
         if self._telling is not None:
             self._telling.cancel()
             await asyncio.gather(self._telling, return_exceptions=True)
@@ -76,16 +83,16 @@ class DirectoryReports:
             answer = await node.ask_controller(request, timeout_ms=_TIMEOUT_MS)
         except BrokerError as error:
             return self._again(places, str(error))
-        code = ErrorCode(answer.error_code)
+        code = answer.error_code
         if code in _REPLACED:
-            _log.warning("this broker's replicas are somebody else's by now", error=code.name)
+            _log.warning("this broker's replicas are somebody else's by now", error=_name_of(code))
             return True
-        if code is not ErrorCode.NONE:
-            return self._again(places, code.name)
+        if code != ErrorCode.NONE:
+            return self._again(places, _name_of(code))
         refused = {place: why for place, why in _refusals(answer).items() if why not in _TOO_LATE}
         if not refused:
             return True
-        return self._again({place: places[place] for place in refused}, next(iter(refused.values())).name)
+        return self._again({place: places[place] for place in refused}, _name_of(next(iter(refused.values()))))
 
     def _again(self, places: Places, why: str) -> bool:
         _log.warning("a report of log directories was not taken and is made again", replicas=len(places), why=why)
@@ -93,11 +100,19 @@ class DirectoryReports:
         return False
 
 
-def _refusals(answer: AssignReplicasToDirsResponse) -> dict[tuple[Uuid, int], ErrorCode]:
+def _refusals(answer: AssignReplicasToDirsResponse) -> dict[tuple[Uuid, int], int]:
     return {
-        (topic.topic_id, partition.partition_index): ErrorCode(partition.error_code)
+        (topic.topic_id, partition.partition_index): partition.error_code
         for directory in answer.directories
         for topic in directory.topics
         for partition in topic.partitions
         if partition.error_code != ErrorCode.NONE
     }
+
+
+def _name_of(code: int) -> str:
+    """A controller may be newer than this broker, and know codes that this one does not."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error {code}"

@@ -10,6 +10,7 @@ from millstream.groups.machine import GroupMachine
 from millstream.groups.offsets.delete import decide_topics_deleted
 from millstream.metadata.names import OFFSETS_TOPIC
 from millstream.runtime.shard import Shard, Stage
+from millstream.settings import OFFSETS_COMMIT_TIMEOUT_MS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +40,7 @@ class GroupCoordinator(Coordinator[GroupMachine]):
             "groups",
             lambda _: GroupMachine(lambda: node.settings, lambda: node.image, node.ports.random.uuid),
             _no_effect,
+            OFFSETS_COMMIT_TIMEOUT_MS,
         )
 
     def metadata_changed(self, _image: MetadataImage, changes: Changes) -> None:

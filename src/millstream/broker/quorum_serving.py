@@ -98,7 +98,8 @@ class _MetadataFetch:
         """The answer, if there is something to say; None if the fetch should wait."""
         answer = self._controller.log.step(self._event)
         assert isinstance(answer, AnswerFetch)
-        self._event = replace(self._event, is_new=False)
+        if self._event.is_new:
+            self._event = replace(self._event, is_new=False)
         log = self._controller.log
         is_plain = answer == AnswerFetch()
         if is_plain and self._wait_ms > 0:

@@ -48,6 +48,15 @@ class QuorumStanding:
         return followed_ms is not None and now_ms - followed_ms < self.missed_after_ms
 
     def metadata_as_of_ms(self, now_ms: int) -> int:
-        """A time for which everything that was committed by then is in the image."""
+        """A time for which everything that was committed by then is in the image.
+
+        A leader publishes what its predecessors have committed together with the first record of its own epoch: until
+        then its image is only as fresh as what it has heard as a follower.
+        """
         followed_ms = self.followed_at_ms(now_ms)
-        return self.freshness.as_of_ms() if followed_ms is None else followed_ms
+        return self.freshness.as_of_ms() if followed_ms is None or not self._has_committed else followed_ms
+
+    @property
+    def _has_committed(self) -> bool:
+        role = self._quorum.role
+        return isinstance(role, Leader) and self._quorum.high_watermark > role.epoch_start

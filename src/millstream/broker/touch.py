@@ -4,12 +4,19 @@ A broker that no controller hears of may still be heard by clients. Others may h
 it is not *in touch*, and whoever would say something final to a client in the name of the cluster asks for that first.
 
 - A broker whose heartbeat was answered is not fenced within a session's time from when it was sent. Controllers answer
-  heartbeats only while a majority followed them within the quorum's fetch timeout: the next one cannot be elected
-  before that is over, and gives every broker a whole session.
+  heartbeats only while a majority followed them within the quorum's fetch timeout: those who only miss one elect the
+  next after that is over, and it gives every broker a whole session.
 - Except the one that was active itself, which has to be heard of soon (broker_watch.py). So the active controller's own
   broker is in touch no longer than a majority follows it, however long a session is.
 - Who was away for longer than that may have been replaced meanwhile. It is in touch again when its metadata holds all
   that was committed up to the answer that it got on its return.
+
+There is one exception. Voters whose connections to the active controller are refused at once take it for gone, and
+elect another within about 0.3 s (`LeaderLost`). If it lives, because somebody in between refuses, then it and whoever
+reaches only it hold themselves to be in touch for up to the quorum's fetch timeout longer than they are.
+
+And it is about being fenced. Leadership that moves while all are well (a preferred leader's election, a reassignment)
+is heard of through the metadata, a moment later, as ever.
 """
 
 from __future__ import annotations
@@ -62,7 +69,7 @@ class Touch:
 
     @property
     def is_certain(self) -> bool:
-        """Whether nobody else leads what this broker leads."""
+        """Whether nobody else leads what this broker leads because it was not heard of."""
         standing = self._node.controller.standing
         if standing.decides_alone:
             return True

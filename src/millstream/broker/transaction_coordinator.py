@@ -23,6 +23,7 @@ from millstream.broker.transaction_markers import MarkerRound
 from millstream.metadata.features import TRANSACTION_VERSION
 from millstream.metadata.names import TRANSACTIONS_TOPIC
 from millstream.protocol.errors import ErrorCode
+from millstream.settings import REQUEST_TIMEOUT_MS
 from millstream.transactions.ending import WriteMarkers
 from millstream.transactions.machine import TransactionMachine
 from millstream.transactions.participants import decide_add_partitions, decide_verify
@@ -53,6 +54,7 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
                 node.producer_ids.take,
             ),
             self._carry_out,
+            REQUEST_TIMEOUT_MS,
         )
 
     def submit(

@@ -87,12 +87,16 @@ class GroupMember:
         *,
         session_timeout_ms: int = 45_000,
         rebalance_timeout_ms: int = 300_000,
+        instance_id: str | None = None,
     ) -> None:
+        """With an instance id the member is a static one (KIP-345): whoever joins with the same id takes its place at
+        once, and this one is refused with FENCED_INSTANCE_ID from then on."""
         self.group = group
         self.topics = list(topics)
         self.session_timeout_ms = session_timeout_ms
         self._rebalance_timeout_ms = rebalance_timeout_ms
         self._client = client
+        self._instance_id = instance_id
         self._member_id = ""
         self._generation = -1
         # What the leader assigned from; None in everybody else. When it changes, the group must rebalance.
@@ -116,6 +120,7 @@ class GroupMember:
                 session_timeout_ms=self.session_timeout_ms,
                 rebalance_timeout_ms=self._rebalance_timeout_ms,
                 member_id=self._member_id,
+                group_instance_id=self._instance_id,
                 protocol_type=CONSUMER,
                 protocols=[JoinGroupRequestProtocol(name=ASSIGNOR, metadata=write_subscription(self.topics))],
             ),
@@ -145,6 +150,7 @@ class GroupMember:
                 group_id=self.group,
                 generation_id=self._generation,
                 member_id=self._member_id,
+                group_instance_id=self._instance_id,
                 protocol_type=CONSUMER,
                 protocol_name=ASSIGNOR,
                 assignments=assignments,
@@ -169,23 +175,31 @@ class GroupMember:
 
     async def heartbeat(self) -> bool:
         """Say that we are there; False if the group wants us to join again."""
+        if not self._member_id:
+            return False
         request = HeartbeatRequest(
-            group_id=self.group, generation_id=self._generation, member_id=self._member_id, group_instance_id=None
+            group_id=self.group,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            group_instance_id=self._instance_id,
         )
 
         async def attempt() -> None:
             response: HeartbeatResponse = await self._client.call(request, node=CoordinatorOf(self.group))
             refuse(response.error_code, subject=group_subject(self.group))
 
-        return await self._still_in(attempt)
+        return await self._still_in(attempt, request.member_id)
 
     async def commit(self, offsets: Mapping[TopicPartition, int | Committed], timeout_ms: int | None = None) -> bool:
         """Store how far we have read; False if the group has moved on, and others read on from an earlier commit."""
+        if not self._member_id:
+            return False
         stored = {place: Committed(each) if isinstance(each, int) else each for place, each in offsets.items()}
         request = OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=self._generation,
             member_id=self._member_id,
+            group_instance_id=self._instance_id,
             topics=[
                 OffsetCommitRequestTopic(
                     name=topic,
@@ -211,26 +225,33 @@ class GroupMember:
                 for part in topic.partitions:
                     refuse(part.error_code, subject=partition_subject(topic.name, part.partition_index))
 
-        return await self._still_in(attempt, timeout_ms)
+        return await self._still_in(attempt, request.member_id, timeout_ms)
 
-    async def _still_in(self, attempt: Callable[[], Awaitable[None]], timeout_ms: int | None = None) -> bool:
+    async def _still_in(
+        self, attempt: Callable[[], Awaitable[None]], sent_id: str, timeout_ms: int | None = None
+    ) -> bool:
         patience_ms = self.session_timeout_ms if timeout_ms is None else timeout_ms
         try:
             await self._client.retrying(attempt, timeout_ms=patience_ms)
         except Refusal as refusal:
-            if refusal.code not in REJOIN:
+            # An answer may be late: the member has joined again since, under another id, or is about to.
+            is_late = sent_id != self._member_id
+            if refusal.code not in REJOIN and not (is_late and refusal.code is ErrorCode.FENCED_INSTANCE_ID):
                 raise
-            if refusal.code is ErrorCode.UNKNOWN_MEMBER_ID:
+            if refusal.code is ErrorCode.UNKNOWN_MEMBER_ID and not is_late:
                 self._member_id = ""
             return False
         return True
 
     async def leave(self, timeout_ms: int | None = None) -> None:
         """Give up the place, so that the others need not wait for the session to end."""
-        if not self._member_id:
+        # A static member may have been let in before it has heard which id it was given.
+        if not self._member_id and self._instance_id is None:
             return
         request = LeaveGroupRequest(
-            group_id=self.group, member_id=self._member_id, members=[MemberIdentity(member_id=self._member_id)]
+            group_id=self.group,
+            member_id=self._member_id,
+            members=[MemberIdentity(member_id=self._member_id, group_instance_id=self._instance_id)],
         )
         self._member_id, self._generation = "", -1
 
@@ -238,4 +259,4 @@ class GroupMember:
             response: LeaveGroupResponse = await self._client.call(request, node=CoordinatorOf(self.group))
             refuse(response.error_code, subject=group_subject(self.group))
 
-        await self._still_in(attempt, timeout_ms)
+        await self._still_in(attempt, request.member_id, timeout_ms)

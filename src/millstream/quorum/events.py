@@ -93,6 +93,14 @@ class FetchRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class PieceRequested:
+    """A replica takes a piece of a snapshot from us, in `epoch` (FetchSnapshot)."""
+
+    replica: ReplicaKey
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
 class FetchAnswered:
     """What the leader of `epoch` sent us. `records` is nothing that the node would look into."""
 
@@ -147,7 +155,8 @@ class VoterIntroduced:
 
 Event = (
     Started | Woken | Stopping | EpochSeen | VoteRequested | VoteAnswered | LeaderAnnounced | LeaderRetired
-    | FetchRequested | FetchAnswered | LeaderLost | SnapshotLoaded | Flushed | VotersChanged | VoterIntroduced
+    | FetchRequested | PieceRequested | FetchAnswered | LeaderLost | SnapshotLoaded | Flushed | VotersChanged
+    | VoterIntroduced
 )  # fmt: skip
 
 

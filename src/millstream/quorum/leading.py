@@ -30,7 +30,13 @@ def note_fetch(role: Leader, replica: ReplicaKey, voters: VoterSet, log: LogView
     elif 0 <= progress.leader_end_at_fetch <= offset:
         progress.caught_up_ms = progress.fetched_ms
     progress.leader_end_at_fetch = log.end.offset
-    progress.fetched_ms = now_ms
+    progress.fetched_ms = progress.heard_ms = now_ms
+
+
+def note_piece(role: Leader, replica: ReplicaKey, voters: VoterSet, now_ms: int) -> None:
+    """A replica takes a snapshot, which may last longer than a leader goes without hearing from a voter."""
+    if voters.includes(replica.id, replica.directory_id):
+        role.voters.setdefault(replica.id, Progress()).heard_ms = now_ms
 
 
 def _forget_silent(role: Leader, now_ms: int) -> None:
@@ -44,7 +50,7 @@ def follow_voters(role: Leader, voters: VoterSet, now_ms: int) -> None:
     for voter in voters:
         if voter.id not in role.voters:
             known = role.observers.pop(ReplicaKey(voter.id, voter.directory_id), None)
-            role.voters[voter.id] = known or Progress(fetched_ms=now_ms)
+            role.voters[voter.id] = known or Progress(fetched_ms=now_ms, heard_ms=now_ms)
     for voter_id in [voter_id for voter_id in role.voters if voters.find(voter_id) is None]:
         del role.voters[voter_id]
 
@@ -67,20 +73,20 @@ def heard_majority_at_ms(role: Leader, voters: VoterSet, node_id: int, now_ms: i
         progress = role.voters.get(voter.id)
         if voter.id == node_id:
             heard.append(now_ms)
-        elif progress is None or progress.fetched_ms == NEVER_MS:
+        elif progress is None or progress.heard_ms == NEVER_MS:
             heard.append(role.since_ms)
         else:
-            heard.append(progress.fetched_ms)
+            heard.append(progress.heard_ms)
     heard.sort(reverse=True)
     return heard[voters.majority - 1]
 
 
 def silent_voters(role: Leader, voters: VoterSet, node_id: int, since_ms: int) -> tuple[int, ...]:
-    """Voters that have not fetched since then: they may not know who leads."""
+    """Voters that were not heard from since then: they may not know who leads."""
     found = []
     for voter in voters:
         progress = role.voters.get(voter.id)
-        if voter.id != node_id and (progress is None or progress.fetched_ms <= since_ms):
+        if voter.id != node_id and (progress is None or progress.heard_ms <= since_ms):
             found.append(voter.id)
     return tuple(found)
 

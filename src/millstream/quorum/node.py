@@ -50,6 +50,7 @@ from millstream.quorum.events import (
     LeaderRetired,
     LoadSnapshot,
     Persist,
+    PieceRequested,
     RequestVotes,
     Retire,
     SnapshotLoaded,
@@ -65,16 +66,7 @@ from millstream.quorum.events import (
     Woken,
 )
 from millstream.quorum.positions import Agrees, Behind, Diverges, compare, truncation_point
-from millstream.quorum.roles import (
-    Ballot,
-    Candidate,
-    Follower,
-    Leader,
-    Progress,
-    Prospective,
-    Resigned,
-    Unattached,
-)
+from millstream.quorum.roles import Ballot, Candidate, Follower, Leader, Progress, Prospective, Resigned, Unattached
 from millstream.quorum.state import QuorumState, QuorumTimeouts
 from millstream.quorum.voters import DYNAMIC, Voter
 from millstream.quorum.voting import may_vote, would_vote
@@ -108,6 +100,10 @@ class QuorumNode(QuorumState):
                 return self._hear_leader(event, now_ms)
             case FetchRequested():
                 return self._answer_fetch(event, now_ms)
+            case PieceRequested(replica, epoch):
+                if epoch == self.epoch and isinstance(self.role, Leader):
+                    leading.note_piece(self.role, replica, self.voters, now_ms)
+                return []
             case FetchAnswered():
                 return self._take_fetched(event, now_ms)
             case LeaderLost(leader_id, epoch):

@@ -73,12 +73,16 @@ class Follower:
 
 @dataclass(slots=True)
 class Progress:
-    """How far a replica is, as its fetches tell; times are the monotonic clock's."""
+    """How far a replica is, as its fetches tell; times are the monotonic clock's.
+
+    `heard_ms` is when it last showed that it follows: with a fetch, or by taking a piece of a snapshot.
+    """
 
     end_offset: int = -1
     fetched_ms: int = NEVER_MS
     caught_up_ms: int = NEVER_MS
     leader_end_at_fetch: int = -1
+    heard_ms: int = NEVER_MS
 
 
 @dataclass(slots=True)

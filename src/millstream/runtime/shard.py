@@ -3,7 +3,8 @@
 A decision's records are appended and applied in the same call, so decisions never interleave; the answers wait until
 everything that the decision could have read is committed. With one replica in sync that is the case when the append
 returns, and the answer leaves without a task or a future. A refusal is an answer too: it may have read what was
-appended a moment ago and will be lost.
+appended a moment ago and will be lost. Nobody waits for that longer than the commit timeout: too few replicas may be
+left for a long time, and a client that hears so asks again.
 
 A shard is *loading* until it has replayed its partition (requests hear COORDINATOR_LOAD_IN_PROGRESS), then *active*;
 when this broker leads the partition no longer, everybody who waits hears NOT_COORDINATOR and its timers stop. One whose
@@ -86,6 +87,7 @@ class Shard(Generic[M]):
         answer: Callable[[Token, Any], None],
         on_effect: Callable[[Shard[M], Any], None],
         refuse: Callable[[Token, ErrorCode], None],
+        commit_timeout_ms: int,
     ) -> None:
         self.machine = machine
         self.stage = Stage.LOADING
@@ -97,6 +99,11 @@ class Shard(Generic[M]):
         self._last_offset = -1
         self._timers: dict[Hashable, asyncio.TimerHandle] = {}
         self._waiting: dict[Token, None] = {}
+        # Those of them whose answer is known and not committed, each with the loop's time at which it is given up; the
+        # first is the one whose time comes first.
+        self._uncommitted: dict[Token, float] = {}
+        self._commit_timeout_s = commit_timeout_ms / 1000
+        self._giving_up: asyncio.TimerHandle | None = None
 
     def activate(self, last_offset: int, timers: tuple[Schedule | Cancel, ...] = ()) -> None:
         """The log has been replayed up to `last_offset`."""
@@ -124,6 +131,7 @@ class Shard(Generic[M]):
             if self._journal.is_committed(self._last_offset):
                 raise
             self._waiting[token] = None
+            self._give_up_later(token)
             self._once_committed(partial(self._refuse_waiting, token, refusal.code), self._last_offset)
             return
         self._waiting[token] = None
@@ -160,6 +168,11 @@ class Shard(Generic[M]):
                     self._refuse(token, failure.code)
                 return
         self._set_timers(decision.timers)
+        if not self._journal.is_committed(self._last_offset):
+            for reply in decision.replies:
+                self._give_up_later(reply.token)
+            if token is not None and decision.response is not None:
+                self._give_up_later(token)
         self._once_committed(partial(self._speak, decision, token), self._last_offset)
 
     def _append(self, decision: Decision[Any]) -> None:
@@ -192,18 +205,43 @@ class Shard(Generic[M]):
 
     def _speak(self, decision: Decision[Any], token: Token | None) -> None:
         for reply in decision.replies:
-            self._waiting.pop(reply.token, None)
+            self._forget(reply.token)
             self._answer(reply.token, reply.response)
         if token is not None and decision.response is not None:
-            self._waiting.pop(token, None)
+            self._forget(token)
             self._answer(token, decision.response)
         for effect in decision.effects:
             self._on_effect(self, effect)
 
     def _refuse_waiting(self, token: Token, code: ErrorCode) -> None:
         if token in self._waiting:
-            del self._waiting[token]
+            self._forget(token)
             self._refuse(token, code)
+
+    def _forget(self, token: Token) -> None:
+        self._waiting.pop(token, None)
+        self._uncommitted.pop(token, None)
+
+    # --- not waiting for ever
+
+    def _give_up_later(self, token: Token) -> None:
+        loop = asyncio.get_running_loop()
+        self._uncommitted.pop(token, None)
+        self._uncommitted[token] = loop.time() + self._commit_timeout_s
+        if self._giving_up is None:
+            self._giving_up = loop.call_later(self._commit_timeout_s, self._give_up)
+
+    def _give_up(self) -> None:
+        """What was written stays, and may be committed yet: who asks again finds it."""
+        loop = asyncio.get_running_loop()
+        self._giving_up = None
+        while self._uncommitted:
+            token, deadline_s = next(iter(self._uncommitted.items()))
+            if deadline_s > loop.time():
+                self._giving_up = loop.call_at(deadline_s, self._give_up)
+                return
+            self._refuse_waiting(token, ErrorCode.REQUEST_TIMED_OUT)
+            self._uncommitted.pop(token, None)
 
     # --- timers
 
@@ -233,6 +271,9 @@ class Shard(Generic[M]):
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
+        if self._giving_up is not None:
+            self._giving_up.cancel()
+        self._uncommitted.clear()
         waiting, self._waiting = self._waiting, {}
         for token in waiting:
             self._refuse(token, ErrorCode.NOT_COORDINATOR)

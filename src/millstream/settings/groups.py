@@ -279,8 +279,8 @@ OFFSETS_COMMIT_TIMEOUT_MS = Setting(
     default=5_000,
     at_least=1,
     importance=Importance.HIGH,
-    implemented=False,
-    doc="How long a commit waits for its replicas.",
+    doc="How long a group's coordinator waits for the replicas of what it wrote before it says that it is not "
+    "available.",
 )
 OFFSETS_LOAD_BUFFER_SIZE = Setting(
     "offsets.load.buffer.size",

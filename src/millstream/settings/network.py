@@ -199,8 +199,8 @@ REQUEST_TIMEOUT_MS = Setting(
     INT,
     default=30_000,
     importance=Importance.HIGH,
-    implemented=False,
-    doc="How long an answer is waited for at most.",
+    doc="How long a transaction's coordinator waits for the replicas of what it wrote before it says that it is not "
+    "available.",
 )
 FETCH_MAX_BYTES = Setting(
     "fetch.max.bytes", INT, default=55 * MIB, at_least=KIB, doc="The most bytes in one answer to a fetch."

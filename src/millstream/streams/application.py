@@ -137,8 +137,13 @@ class Application:
         from millstream.streams.queries import follow_store
 
         if name not in self._views:
+            said = self.settings.topic_settings.get("retention.ms")
             self._views[name] = follow_store(
-                self.settings.connection, self.topology, name, application_id=self.application_id
+                self.settings.connection,
+                self.topology,
+                name,
+                application_id=self.application_id,
+                retention_ms=None if said is None else int(said),
             )
         return self._views[name]
 

@@ -84,7 +84,8 @@ class NumberSerde:
 
     def serialize(self, value: Any) -> bytes:
         try:
-            return _NAN if value != value else struct.pack(self.format, value)  # noqa: PLR0124  # only NaN is that
+            is_nan = self.format == ">d" and value != value  # noqa: PLR0124  # only NaN is that
+            return _NAN if is_nan else struct.pack(self.format, value)
         except struct.error:
             raise SerdeError(f"{value!r} is no {self.name}: say which serde it has") from None
 

@@ -19,6 +19,8 @@ from millstream.protocol.messages.fetch_snapshot import (
     NodeEndpoint,
     PartitionSnapshot,
 )
+from millstream.quorum.events import PieceRequested
+from millstream.quorum.roles import ReplicaKey
 from millstream.security.operations import needs_of
 
 if TYPE_CHECKING:
@@ -42,6 +44,9 @@ def fetch_snapshot(request: FetchSnapshotRequest, ctx: Context) -> FetchSnapshot
         answer.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     else:
         _fill(answer, asked, controller, min(request.max_bytes, controller.config.quorum.snapshot_bytes_max), ctx)
+        if answer.error_code == ErrorCode.NONE:
+            replica = ReplicaKey(request.replica_id, asked.replica_directory_id)
+            controller.log.step(PieceRequested(replica, asked.current_leader_epoch))
     return FetchSnapshotResponse(
         topics=[FetchSnapshotResponseTopicSnapshot(name=request.topics[0].name, partitions=[answer])],
         node_endpoints=[

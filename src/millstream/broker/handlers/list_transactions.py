@@ -51,8 +51,11 @@ def list_all(request: ListTransactionsRequest, ctx: Context) -> ListTransactions
         found: list[TransactionState] = []
         for answer in answers:
             if isinstance(answer, ErrorCode):
-                return _refused(answer)
-            found += (row for row in answer if _DESCRIBE.granted(ctx.allows, row.transactional_id))
+                # A shard that could not be read, or has just gone elsewhere, does not hide the others.
+                if answer is not ErrorCode.NOT_COORDINATOR:
+                    return _refused(answer)
+            else:
+                found += (row for row in answer if _DESCRIBE.granted(ctx.allows, row.transactional_id))
         return _answer(found, unknown)
 
     return gather([listed(shard) for shard in coordinator.active_shards()], combine)  # type: ignore[no-any-return]

@@ -7,6 +7,9 @@ member is subscribed to, however long they are silent; without members it counts
 A transaction's offsets are taken from anybody who has the producer. Without transactions a group with members takes
 offsets from these alone, so `commit` goes through the member. One whose place is lost joins again; until it has, a
 commit waits.
+
+It is a static member, named as the application: a driver that starts takes the place of one that was killed at once,
+not when its session has ended. If the other one lives, its offsets are refused from then on, and so it ends.
 """
 
 from __future__ import annotations
@@ -15,10 +18,11 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from millstream.client.errors import ClientError, TimedOut
-from millstream.client.group_member import GroupMember
+from millstream.client.errors import ClientError, Refusal, TimedOut
+from millstream.client.group_member import REJOIN, GroupMember
 from millstream.client.groups import commit_offsets
 from millstream.client.sync import SyncClient
+from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,10 +35,19 @@ if TYPE_CHECKING:
 log = logging.getLogger("millstream.streams")
 
 _BEAT_S: Final = 3.0
-# How long the others are waited for at a rebalance: there are others only where a driver was killed a moment ago.
+# After what will hardly be better in a moment, such as a missing right.
+_PAUSE_S: Final = 30.0
+# How long others are waited for at a rebalance: there are none, but for what has joined under another name.
 _REBALANCE_MS: Final = 60_000
 _LEAVE_MS: Final = 5_000
-_JOINED_S: Final = 120.0
+_COMMIT_S: Final = 120.0
+
+
+class TakenOver(ClientError):
+    """Another driver runs the application now."""
+
+    def __init__(self, group: str) -> None:
+        super().__init__(f"another driver runs the application {group!r} now, so this one stores no offsets any more")
 
 
 class Membership:
@@ -43,10 +56,15 @@ class Membership:
     def __init__(self, connection: Mapping[str, str], group: str, topics: Sequence[str]) -> None:
         self._group = group
         self._client = SyncClient(connection)
-        self._member = GroupMember(self._client.client, group, topics, rebalance_timeout_ms=_REBALANCE_MS)
-        self._joined = asyncio.Event()
-        # Set when the group does not want us: offsets are stored as they can be.
-        self._gave_up = False
+        # The topics have been prepared a moment ago: if nobody is there now, that is no wrong address.
+        self._client.client.nodes.expected = True
+        self._member = GroupMember(
+            self._client.client, group, topics, rebalance_timeout_ms=_REBALANCE_MS, instance_id=group
+        )
+        self._is_member = False
+        self._is_taken_over = False
+        # Whether it is known how offsets are stored: as a member; or as they can be, if the group does not want us.
+        self._settled = asyncio.Event()
         self._staying: Future[None] | None = None
 
     def start(self) -> None:
@@ -54,51 +72,81 @@ class Membership:
         self._staying = self._client.start(self._stay)
 
     async def _stay(self, _: Client) -> None:
-        while True:
+        while not self._is_taken_over:
+            pause_s = _BEAT_S
             try:
-                if not self._joined.is_set():
+                if not self._is_member:
                     await self._member.join()
-                    self._joined.set()
+                    self._is_member = True
+                    self._settled.set()
                 elif not await self._member.heartbeat():
-                    self._joined.clear()
+                    self._lost()
                     continue
-            except ClientError as error:
-                if not error.retriable:
-                    log.warning("the application is no member of its group %s: %s", self._group, error)
-                    self._gave_up = True
-                    self._joined.set()
-                    return
-                self._joined.clear()
-            await asyncio.sleep(_BEAT_S)
+            except Exception as error:  # noqa: BLE001  # whatever it is, nobody else would hear of it
+                pause_s = self._failed(error)
+            await asyncio.sleep(pause_s)
+
+    def _lost(self) -> None:
+        self._is_member = False
+        self._settled.clear()
+
+    def _failed(self, error: Exception) -> float:
+        """How long to wait before the next try."""
+        self._lost()
+        if isinstance(error, ClientError) and error.retriable:
+            return _BEAT_S
+        self._is_taken_over = _is_fenced(error)
+        log.warning("the application is no member of its group %s: %s", self._group, error)
+        self._settled.set()
+        return _PAUSE_S
 
     def commit(self, offsets: Mapping[TopicPartition, Committed]) -> None:
         """Store offsets without a transaction."""
         self._client.run(self._commit, offsets)
 
     async def _commit(self, client: Client, offsets: Mapping[TopicPartition, Committed]) -> None:
-        while True:
-            try:
-                await asyncio.wait_for(self._joined.wait(), _JOINED_S)
-            except TimeoutError:
-                raise TimedOut(
-                    f"group {self._group!r} has not let the application in within {_JOINED_S:.0f} s"
-                ) from None
-            if self._gave_up:
-                return await commit_offsets(client, self._group, offsets)
-            if await self._member.commit(offsets):
-                return None
-            # The next heartbeat finds the same, and joins again.
-            await asyncio.sleep(_BEAT_S)
+        try:
+            async with asyncio.timeout(_COMMIT_S):
+                while True:
+                    if await self._commit_once(client, offsets):
+                        return
+                    # The next heartbeat finds the same, and joins again.
+                    await asyncio.sleep(_BEAT_S)
+        except TimeoutError:
+            raise TimedOut(f"group {self._group!r} has taken no offsets within {_COMMIT_S:.0f} s") from None
+
+    async def _commit_once(self, client: Client, offsets: Mapping[TopicPartition, Committed]) -> bool:
+        """False if the place has been lost, or found, meanwhile."""
+        await self._settled.wait()
+        if self._is_taken_over:
+            raise TakenOver(self._group)
+        try:
+            if self._is_member:
+                return await self._member.commit(offsets)
+            await commit_offsets(client, self._group, offsets)
+        except Refusal as refusal:
+            if _is_fenced(refusal):
+                raise TakenOver(self._group) from refusal
+            if refusal.code not in REJOIN:
+                raise
+            return False
+        return True
 
     def close(self) -> None:
         """Leave, so that a reset need not wait for the session to end."""
-        if self._staying is not None:
-            self._staying.cancel()
-            try:
+        staying, self._staying = self._staying, None
+        try:
+            if staying is not None:
+                staying.cancel()
                 self._client.run(self._leave)
-            except ClientError as error:
-                log.info("group %s was not left, and waits for the session to end: %s", self._group, error)
-        self._client.close()
+        except ClientError as error:
+            log.info("group %s was not left, and waits for the session to end: %s", self._group, error)
+        finally:
+            self._client.close()
 
     async def _leave(self, _: Client) -> None:
         await self._member.leave(_LEAVE_MS)
+
+
+def _is_fenced(error: Exception) -> bool:
+    return isinstance(error, Refusal) and error.code is ErrorCode.FENCED_INSTANCE_ID

@@ -10,6 +10,7 @@ import json
 import logging
 import threading
 import time
+from contextlib import ExitStack, suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -87,11 +88,11 @@ class Running:
             self._fence_others(client)
             places = self._committed(spark, client, counts)
         self.queries, self._all_started = [], False
-        membership = self._start_beside()
         try:
-            self._start_queries(spark, counts, places, membership)
+            self._start_queries(spark, counts, places, self._start_beside())
         except BaseException:
-            self._let_go()
+            with suppress(Exception):  # why it did not start says more
+                self.stop()
             raise
         self._all_started = True
         if not self.is_active:
@@ -115,7 +116,7 @@ class Running:
                 log.info("sub-topology %d runs in Python: %s", part.number, reason)
                 engine = TaskEngine(self._plan, part, self._settings, partitions, run_id)
             rows = self._read(spark, part, engine, counts, places)
-            self.queries.append(self._started(rows, part, engine, counts, membership))
+            self._started(rows, part, engine, counts, membership)
         if self._trigger == AVAILABLE_NOW:
             threading.Thread(target=self._stop_when_done, name=f"until-done-{run_id}", daemon=True).start()
 
@@ -128,7 +129,8 @@ class Running:
             part.changelog(store, settings.application_id): store.changelog_retention_ms
             for part in self._parts
             for store in part.logged
-            if store.changelog_retention_ms is not None
+            # Who says another retention leaves it to the brokers.
+            if store.changelog_retention_ms is not None and "retention.ms" not in settings.topic_settings
         }
         trimming = Trimming(settings.connection, retentions_ms, settings.application_id)
         self._beside = [membership, trimming]
@@ -141,7 +143,10 @@ class Running:
         with self._letting_go:
             beside, self._beside = self._beside, []
             for each in beside:
-                each.close()
+                try:
+                    each.close()
+                except Exception as error:  # noqa: BLE001  # the others are closed all the same
+                    log.warning("%s was not closed: %s", type(each).__name__, error)
 
     def _stop_when_done(self) -> None:
         """Spark's own trigger of that name would not see what one query writes for another."""
@@ -183,8 +188,11 @@ class Running:
     ) -> StreamingQuery:
         """One after the other: each source starts a Python of its own, which Spark gives ten seconds. On a busy machine
         that is too short at times, so a query that died of it is started again."""
+        place = len(self.queries)
         for _ in range(_STARTS):
             query = self._start_query(rows, part, engine, counts, membership)
+            # Now already, so that it is stopped with the others if this is interrupted.
+            self.queries[place:] = [query]
             deadline = time.monotonic() + _START_S
             while query.isActive and _is_undecided(query) and time.monotonic() < deadline:
                 time.sleep(_LOOK_S)
@@ -254,29 +262,31 @@ class Running:
             query.awaitTermination()
         except Exception:  # noqa: BLE001  # why it ended is for who waits for the query
             log.debug("query %s failed", query.id)
-        sink.close()
-        if self._all_started and not self.is_active:
-            self._let_go()
+        try:
+            sink.close()
+        finally:
+            if self._all_started and not self.is_active:
+                self._let_go()
 
     # -- while it runs
 
     @property
     def is_active(self) -> bool:
-        return any(query.isActive for query in self.queries)
+        return any(map(_is_active, self.queries))
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until all queries have ended; the first that fails is raised, after the others have been stopped."""
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
+            # Asked first: what has ended by now shows why below.
+            is_active = self.is_active
             self._raise_failure()
-            if not self.is_active:
+            if not is_active:
+                self._let_go()
                 return True
             if deadline is not None and time.monotonic() >= deadline:
                 return False
-            for query in self.queries:
-                if query.isActive:
-                    query.awaitTermination(_POLL_S)  # type: ignore[arg-type]  # Spark takes fractions
-                    break
+            time.sleep(_POLL_S)
 
     def _raise_failure(self) -> None:
         for query in self.queries:
@@ -297,12 +307,25 @@ class Running:
 
     def stop(self) -> None:
         """Between two micro-batches if there is a gap; one that is cut off is done again by whoever goes on."""
-        for query in self.queries:
-            deadline = time.monotonic() + _GAP_S
-            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline:
-                time.sleep(_LOOK_S)
-            query.stop()
-        self._let_go()
+        with ExitStack() as steps:  # taken backwards, and all of them whatever one raises
+            steps.callback(self._let_go)
+            for query in reversed(self.queries):
+                steps.callback(_stop, query)
+
+
+def _stop(query: StreamingQuery) -> None:
+    deadline = time.monotonic() + _GAP_S
+    while _is_active(query) and query.status["isTriggerActive"] and time.monotonic() < deadline:
+        time.sleep(_LOOK_S)
+    query.stop()
+
+
+def _is_active(query: StreamingQuery) -> bool:
+    """Where Spark's process is gone nobody can say, and the query is gone with it."""
+    try:
+        return query.isActive
+    except Exception:  # noqa: BLE001
+        return False
 
 
 def _is_undecided(query: StreamingQuery) -> bool:

@@ -3,8 +3,9 @@
 Kafka Streams gives them a retention, and brokers count a record's age from its own time to the wall clock. Whoever
 works off last year's records would find the state of a moment ago expired; Kafka Streams has another copy on its disk,
 here the changelog is all there is. So these topics expire nothing by themselves, and the application deletes what lies
-before the first record that is young enough (docs/adr/0018). What is young is told from the changelog: no record of it
-is younger than its task's stream time, so the newest of its last ones is a time that the task has reached.
+before the first record that is young enough (docs/adr/0018). What is young is told from the changelog: its records have
+the times of what its store has seen (tasks/stores.py), so the newest of its last ones is a time that the store has
+reached, whatever else the application reads.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _EVERY_S: Final = 300.0
 # So many of the last records are looked at; among them are markers of transactions, which have the wall clock's time.
 _LAST: Final = 500
 _PATIENCE_MS: Final = 30_000
+_CLOSE_S: Final = 5.0
 
 
 class Trimming:
@@ -51,15 +53,21 @@ class Trimming:
             self._thread.start()
 
     def _run(self) -> None:
-        while not self._ended.wait(_EVERY_S):
+        # The first time at once, for what was left by runs that were shorter than the pause.
+        while not self._ended.is_set():
             try:
                 trim(self._connection, self._retentions_ms)
             except Exception as error:  # noqa: BLE001  # it is tried again, and the application goes on meanwhile
-                log.warning("changelogs are not trimmed now: %s", error)
+                if not self._ended.is_set():
+                    log.warning("changelogs are not trimmed now: %s", error)
+            self._ended.wait(_EVERY_S)
         let_go(self._connection)
 
     def close(self) -> None:
         self._ended.set()
+        if self._thread.is_alive():
+            # Whoever resets the application next should not find it deleting.
+            self._thread.join(_CLOSE_S)
 
 
 def trim(connection: Mapping[str, str], retentions_ms: Mapping[str, int]) -> dict[TopicPartition, int]:

@@ -57,9 +57,17 @@ def follow_table(
 
 
 def follow_store(
-    options: str | Mapping[str, str], topology: Topology, name: str, *, application_id: str
+    options: str | Mapping[str, str],
+    topology: Topology,
+    name: str,
+    *,
+    application_id: str,
+    retention_ms: int | None = None,
 ) -> KeyValueView | WindowView | SessionView:
-    """A copy of a topology's store, from its changelog; a table that is read from a topic, from that topic."""
+    """A copy of a topology's store, from its changelog; a table that is read from a topic, from that topic.
+
+    `retention_ms` where the application has another for its changelogs (`topic.retention.ms`); -1 is for ever.
+    """
     stores = topology.plan.stores
     if name not in stores:
         raise KeyError(f"there is no store {name!r}{nearest(name, list(stores))}")
@@ -68,22 +76,25 @@ def follow_store(
     for node in topology.plan.nodes:
         if isinstance(node, TableSource | GlobalTableSource) and node.store.name == name:
             topic = node.topic
-    return _view(options, topic, copy_of(store))
+    return _view(options, topic, copy_of(store, retention_ms))
 
 
-def copy_of(store: Store) -> Copy:
+def copy_of(store: Store, retention_ms: int | None = None) -> Copy:
     """An empty copy for what is in a store's changelog, which keeps as much as that does."""
     if isinstance(store, KeyValueStore):
         return KeyValueCopy(store.key_serde, store.value_serde)
+    if retention_ms is None:
+        retention_ms = store.changelog_retention_ms
+    kept_ms = None if retention_ms < 0 else retention_ms
     if isinstance(store, WindowStore):
         return WindowCopy(
             store.key_serde,
             store.value_serde,
             store.size_ms,
             suffix_bytes=_SEQUENCE_BYTES,
-            retention_ms=store.changelog_retention_ms,
+            retention_ms=kept_ms,
         )
-    return SessionCopy(store.key_serde, store.value_serde, retention_ms=store.changelog_retention_ms)
+    return SessionCopy(store.key_serde, store.value_serde, retention_ms=kept_ms)
 
 
 def _view(options: str | Mapping[str, str], topic: str, copy: Copy) -> KeyValueView | WindowView | SessionView:

@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 from millstream.streams.windows import Window, Windowed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from millstream.streams.serdes import Serde
 
 _LONG = struct.Struct(">q")
 _TWO_LONGS = struct.Struct(">qq")
+_Place = tuple[int, bytes, int]
+# So many places of what has been deleted are borne, beyond as many as there is alive.
+_STALE_MAX = 1_000
 
 
 class KeyValueCopy:
@@ -75,19 +78,31 @@ class KeyValueCopy:
 
 
 class _Ages:
-    """What a partition holds, oldest first, as (time, key, rest of the place); without a retention nothing is old."""
+    """What a partition holds, oldest first, as (time, key, rest of the place); without a retention nothing is old.
 
-    def __init__(self, retention_ms: int | None) -> None:
+    What is deleted is not taken out at once. A session that grows leaves a place behind with every record, so when
+    there are too many of them all are looked through.
+    """
+
+    def __init__(self, retention_ms: int | None, is_there: Callable[[_Place], bool]) -> None:
         self._retention_ms = retention_ms
+        self._is_there = is_there
         self._newest_ms: dict[int, int] = {}
-        self._places: dict[int, list[tuple[int, bytes, int]]] = {}
+        self._places: dict[int, list[_Place]] = {}
+        self._places_max: dict[int, int] = {}
 
     def add(self, partition: int, time_ms: int, key: bytes, rest: int = 0) -> None:
-        """A place that was not there before."""
-        if self._retention_ms is not None:
-            heapq.heappush(self._places.setdefault(partition, []), (time_ms, key, rest))
+        """A place that was not there before, and is now."""
+        if self._retention_ms is None:
+            return
+        places = self._places.setdefault(partition, [])
+        heapq.heappush(places, (time_ms, key, rest))
+        if len(places) > self._places_max.get(partition, _STALE_MAX):
+            places[:] = {place for place in places if self._is_there(place)}
+            heapq.heapify(places)
+            self._places_max[partition] = 2 * len(places) + _STALE_MAX
 
-    def expired(self, partition: int, time_ms: int) -> Iterator[tuple[int, bytes, int]]:
+    def expired(self, partition: int, time_ms: int) -> Iterator[_Place]:
         """What has become too old now that the partition has come to this time."""
         if self._retention_ms is None or time_ms <= self._newest_ms.get(partition, -1):
             return
@@ -114,7 +129,7 @@ class WindowCopy:
         retention_ms: int | None = None,
     ) -> None:
         self.size_ms = size_ms
-        self._ages = _Ages(retention_ms)
+        self._ages = _Ages(retention_ms, self._is_there)
         self.key_type = key_serde.type
         self._to_key = key_serde.serialize
         self._from_key = key_serde.deserialize
@@ -136,9 +151,14 @@ class WindowCopy:
                 self._drop(row_key, start_ms)
             elif not self._ages.is_old(partition, start_ms):
                 windows = self._rows.setdefault(row_key, {})
-                if start_ms not in windows:
-                    self._ages.add(partition, start_ms, row_key)
+                is_new = start_ms not in windows
                 windows[start_ms] = value
+                if is_new:
+                    self._ages.add(partition, start_ms, row_key)
+
+    def _is_there(self, place: _Place) -> bool:
+        start_ms, row_key, _ = place
+        return start_ms in self._rows.get(row_key, ())
 
     def _drop(self, row_key: bytes, start_ms: int) -> None:
         windows = self._rows.get(row_key)
@@ -189,7 +209,7 @@ class SessionCopy:
     """The last value of each key and session."""
 
     def __init__(self, key_serde: Serde, value_serde: Serde, *, retention_ms: int | None = None) -> None:
-        self._ages = _Ages(retention_ms)
+        self._ages = _Ages(retention_ms, self._is_there)
         self.key_type = key_serde.type
         self._to_key = key_serde.serialize
         self._from_key = key_serde.deserialize
@@ -207,9 +227,14 @@ class SessionCopy:
                 self._drop(row_key, (end_ms, start_ms))
             elif not self._ages.is_old(partition, end_ms):
                 sessions = self._rows.setdefault(row_key, {})
-                if (end_ms, start_ms) not in sessions:
-                    self._ages.add(partition, end_ms, row_key, start_ms)
+                is_new = (end_ms, start_ms) not in sessions
                 sessions[end_ms, start_ms] = value
+                if is_new:
+                    self._ages.add(partition, end_ms, row_key, start_ms)
+
+    def _is_there(self, place: _Place) -> bool:
+        end_ms, row_key, start_ms = place
+        return (end_ms, start_ms) in self._rows.get(row_key, ())
 
     def _drop(self, row_key: bytes, place: tuple[int, int]) -> None:
         sessions = self._rows.get(row_key)

@@ -2,6 +2,8 @@
 
 The bytes are those of Kafka Streams' changelogs: a window store's key is the key, the start and a number that tells
 values of the same start apart; a session's is the key, the end and the start. A record's time is that of the value.
+Where a window's has none it is that of the window's start, and never the task's: the changelog is trimmed by the times
+that are in it (trimming.py), and a task may have records of another topic that are years ahead.
 """
 
 from __future__ import annotations
@@ -94,7 +96,8 @@ class LoggedWindows(WindowState):
         elif value is not None:
             self._sequence = (self._sequence + 1) % _SEQUENCES
             place = row_key + _WINDOW.pack(start_ms, self._sequence)
-            self._added.append(Change(place, self._by_key[row_key][start_ms][-1][0], timestamp_ms))
+            own_ms = timestamp_ms if timestamp_ms >= 0 else start_ms
+            self._added.append(Change(place, self._by_key[row_key][start_ms][-1][0], own_ms))
 
     def changes(self) -> Iterator[Change]:
         added, self._added = self._added, []
@@ -107,7 +110,7 @@ class LoggedWindows(WindowState):
             if start_ms >= oldest_ms:
                 rows = self._by_key.get(row_key, {}).get(start_ms)
                 value, time_ms = rows[0] if rows else (None, -1)
-                yield Change(row_key + _WINDOW.pack(start_ms, 0), value, time_ms)
+                yield Change(row_key + _WINDOW.pack(start_ms, 0), value, time_ms if time_ms >= 0 else start_ms)
 
     def put_back(self, key: bytes, value: bytes | None, timestamp_ms: int) -> None:
         at = len(key) - _WINDOW.size
