@@ -111,9 +111,8 @@ class Coordinator(Generic[M]):
         deferred = Deferred(on_abandon=lambda: self._forget(token))
         self._requests[token] = (deferred, refuse)
         try:
-            shard = find()
             is_doubtful = must_be_certain and not self._is_in_touch
-            shard.submit(token, partial(self._decide_cut_off, shard, decide) if is_doubtful else decide)
+            find().submit(token, partial(_decide_cut_off, decide) if is_doubtful else decide)
         except BrokerError as refusal:
             self._refuse(token, refusal.code)
         return deferred
@@ -121,22 +120,6 @@ class Coordinator(Generic[M]):
     @property
     def _is_in_touch(self) -> bool:
         return self._node.membership.is_in_touch
-
-    @staticmethod
-    def _decide_cut_off(
-        shard: Shard[M], decide: Callable[[M, Token, int], Decision[Any]], machine: M, token: Token, now_ms: int
-    ) -> Decision[Any]:
-        """Only what is written can be said: its commit proves that nobody else coordinates."""
-        try:
-            decision = decide(machine, token, now_ms)
-        except BrokerError as refusal:
-            raise NotCoordinator from refusal
-        if not decision.records:
-            # Should it be the controllers who are gone, and this still the coordinator, then whoever speaks lives, and
-            # others who wait are answered.
-            shard.run(lambda *_: decision)
-            raise NotCoordinator
-        return decision
 
     def _forget(self, token: Token) -> None:
         self._requests.pop(token, None)
@@ -217,6 +200,19 @@ class Coordinator(Generic[M]):
         for shard in self.shards.values():
             shard.close()
         self.shards.clear()
+
+
+def _decide_cut_off(
+    decide: Callable[[M, Token, int], Decision[Any]], machine: M, token: Token, now_ms: int
+) -> Decision[Any]:
+    """Only what is written can be said: its commit proves that nobody else coordinates."""
+    try:
+        decision = decide(machine, token, now_ms)
+    except BrokerError as refusal:
+        raise NotCoordinator from refusal
+    if not decision.records:
+        raise NotCoordinator
+    return decision
 
 
 def java_hash(text: str) -> int:

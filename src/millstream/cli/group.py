@@ -8,13 +8,13 @@ from millstream.cli.declare import Group, UsageError, argument, flag, option
 from millstream.cli.group_csv import read_offsets, write_offsets
 from millstream.cli.group_lag import group_positions
 from millstream.cli.group_reset import (
-    INACTIVE,
     Plan,
     ShiftBy,
     ToCurrent,
     ToListed,
     ToOffset,
     ToTime,
+    active_now,
     at_time,
     carry_out,
     make_plan,
@@ -28,7 +28,6 @@ from millstream.client.admin.described_groups import describe_groups
 from millstream.client.admin.groups import delete_groups, list_groups
 from millstream.client.errors import ClientError, Refusal
 from millstream.client.offsets import EARLIEST, LATEST
-from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from millstream.cli.group_reset import Target
@@ -193,12 +192,8 @@ def _planned(group: str, plan: Plan, *, executed: bool) -> Rows:
 
 
 def _check_inactive(client: SyncClient, group: str) -> None:
-    """A group that does not exist yet may get offsets before its first member comes."""
-    found = client.run(describe_groups, [group])[group]
-    if isinstance(found, Refusal):
-        if found.code is not ErrorCode.GROUP_ID_NOT_FOUND:
-            raise found
-    elif found.state not in INACTIVE:
+    found = active_now(client, group)
+    if found is not None:
         raise ClientError(
             f"group {group!r} has {len(found.members)} members and is {found.state}: its offsets can be moved "
             "once they have left"

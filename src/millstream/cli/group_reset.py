@@ -10,19 +10,33 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.cli.declare import UsageError
+from millstream.client.admin.described_groups import describe_groups
+from millstream.client.errors import Refusal
 from millstream.client.groups import Committed, commit_offsets, committed_offsets
 from millstream.client.offsets import EARLIEST, LATEST, list_offsets
+from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from millstream.client.admin.described_groups import GroupDescription
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
     from millstream.client.metadata import Topic
     from millstream.client.sync import SyncClient
 
 # States in which nobody reads for the group, so that its offsets can be moved.
-INACTIVE = ("Empty", "Dead")
+_INACTIVE = ("Empty", "Dead")
+
+
+def active_now(client: SyncClient, group: str) -> GroupDescription | None:
+    """The group if somebody reads for it; one that does not exist yet may get offsets before its first member comes."""
+    found = client.run(describe_groups, [group])[group]
+    if isinstance(found, Refusal):
+        if found.code is ErrorCode.GROUP_ID_NOT_FOUND:
+            return None
+        raise found
+    return None if found.state in _INACTIVE else found
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,22 +18,21 @@ from typing import TYPE_CHECKING
 from millstream.cli.declare import UsageError
 from millstream.cli.group_csv import read_offsets
 from millstream.cli.group_reset import (
-    INACTIVE,
     Plan,
     ShiftBy,
     ToListed,
     ToOffset,
     ToTime,
+    active_now,
     at_time,
     carry_out,
     make_plan,
 )
 from millstream.cli.times import parse_duration_ms, parse_time_ms
 from millstream.client.admin import raise_first
-from millstream.client.admin.described_groups import describe_groups
 from millstream.client.admin.groups import remove_members
 from millstream.client.admin.topics import delete_topics, list_topics
-from millstream.client.errors import ClientError, Refusal
+from millstream.client.errors import ClientError
 from millstream.client.offsets import EARLIEST, LATEST
 from millstream.protocol.errors import ErrorCode
 
@@ -156,14 +155,8 @@ def active_group(client: SyncClient, group: str) -> GroupDescription | None:
     """
     deadline = time.monotonic() + _SETTLING_S
     while True:
-        found = client.run(describe_groups, [group])[group]
-        if isinstance(found, Refusal):
-            if found.code is ErrorCode.GROUP_ID_NOT_FOUND:
-                return None
-            raise found
-        if found.state in INACTIVE:
-            return None
-        if found.members or time.monotonic() >= deadline:
+        found = active_now(client, group)
+        if found is None or found.members or time.monotonic() >= deadline:
             return found
         time.sleep(_LOOK_S)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from millstream.cli.declare import UsageError
 from millstream.cli.group_csv import read_offsets, write_offsets
 from millstream.cli.group_reset import (
-    INACTIVE,
     ShiftBy,
     ToCurrent,
     ToListed,
     ToOffset,
     ToTime,
+    active_now,
     at_time,
     carry_out,
     make_plan,
@@ -23,10 +23,7 @@ from millstream.cli.group_reset import (
 from millstream.cli.kafka import consumer_groups_tables as tables
 from millstream.cli.output import say
 from millstream.cli.times import parse_duration_ms, parse_time_ms
-from millstream.client.admin.described_groups import describe_groups
-from millstream.client.errors import Refusal
 from millstream.client.offsets import EARLIEST, LATEST
-from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     import argparse
@@ -91,12 +88,8 @@ def _target(client: SyncClient, parsed: argparse.Namespace) -> Target:
 
 
 def _is_inactive(client: SyncClient, group: str) -> bool:
-    found = client.run(describe_groups, [group])[group]
-    if isinstance(found, Refusal):
-        if found.code is ErrorCode.GROUP_ID_NOT_FOUND:
-            return True
-        raise found
-    if found.state in INACTIVE:
+    found = active_now(client, group)
+    if found is None:
         return True
     sys.stdout.write(
         f"\nError: Assignments can only be reset if the group '{group}' is inactive, "
