@@ -9,6 +9,7 @@ from tests.broker.replica_scene import TOPIC, Scene, play
 from millstream.client.admin.topics import delete_records
 from millstream.client.groups import Committed, commit_offsets, committed_offsets
 from millstream.protocol.errors import ErrorCode
+from millstream.security.operations import Operation
 
 RACKS = {node_id: {"broker.rack": f"rack-{node_id}"} for node_id in (1, 2, 3)}
 BY_RACK = {"replica.selector.class": "org.apache.kafka.common.replica.RackAwareReplicaSelector"}
@@ -97,3 +98,21 @@ def test_a_group_s_offsets_survive_the_loss_of_its_coordinator() -> None:
         await client.close()
 
     play(scenario, settings={"offsets.topic.num.partitions": "3", "offsets.topic.replication.factor": "3"})
+
+
+def test_a_follower_needs_no_right_to_read_topics() -> None:
+    """As in Kafka: whoever may act for the cluster may replicate."""
+
+    class NobodyReads:
+        def allows(self, principal: str, host: str, operation: Operation, *resource: object) -> bool:
+            return operation is not Operation.READ
+
+    async def scenario(scene: Scene) -> None:
+        await scene.create([1, 2, 3])
+        for member in (1, 2, 3):
+            scene.node(member).authorizer = NobodyReads()
+        await scene.wrote(1, "a")
+        assert (await scene.fetch(1, 0)).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        assert scene.contents(2) == scene.contents(1) != b""
+
+    play(scenario)

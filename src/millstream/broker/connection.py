@@ -150,6 +150,8 @@ class Connection(asyncio.BufferedProtocol):
                 if frame is None:
                     break
                 self._handle(frame)
+                if not reader.pending_bytes:
+                    break
                 if self._out_bytes > _FLUSH_BYTES:
                     # Now and not at the end, or a pipeline of large fetches would pile up before anybody is asked
                     # whether the peer reads at all.
@@ -162,6 +164,7 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._serving = False
         self._flush()
+        self.broker.wakeups.wake_now()
         self._pause_or_resume()
 
     def _must_wait(self) -> bool:

@@ -20,6 +20,7 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Any, cast
 
+from millstream.protocol.answer_reader import AnswerReader, BadFrame
 from millstream.protocol.declare import declaration
 from millstream.protocol.errors import ErrorCode, MalformedMessage
 from millstream.protocol.frames import decode_response, encode_request
@@ -169,7 +170,7 @@ class Peer:
 
 
 class _Connection(asyncio.BufferedProtocol):
-    """Frames out, frames in, in order. An answer is read into a buffer of its own, which the message may keep."""
+    """Frames out, frames in, in order. An answer has a buffer of its own, which the message may keep."""
 
     def __init__(self, address: str, client_id: str) -> None:
         self.lost = False
@@ -180,9 +181,7 @@ class _Connection(asyncio.BufferedProtocol):
         self._waiting: deque[tuple[int, int, int, asyncio.Future[Any], asyncio.TimerHandle | None]] = deque()
         self._correlation_id = 0
         self._versions: dict[int, tuple[int, int]] = {}
-        self._length = bytearray(4)
-        self._frame: bytearray | None = None
-        self._filled = 0
+        self._reader = AnswerReader(RESPONSE_BYTES_MAX)
 
     # --- asking
 
@@ -248,23 +247,16 @@ class _Connection(asyncio.BufferedProtocol):
             self._lose(str(exc) if exc is not None else "the peer hung up")
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return memoryview(self._length if self._frame is None else self._frame)[self._filled :]
+        return self._reader.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
-        if self._frame is None:
-            if self._filled == 4:
-                self._begin_frame(int.from_bytes(self._length, "big", signed=True))
-        elif self._filled == len(self._frame):
-            frame, self._frame, self._filled = self._frame, None, 0
+        try:
+            answers = self._reader.received(nbytes)
+        except BadFrame as bad:
+            self.hang_up(f"it announced a frame of {bad.length} bytes")
+            return
+        for frame in answers:
             self._answered(frame)
-
-    def _begin_frame(self, length: int) -> None:
-        if not 4 <= length <= RESPONSE_BYTES_MAX:
-            self.hang_up(f"it announced a frame of {length} bytes")
-            # The transport may call once more before it notices: into a buffer that nobody reads.
-            length = 4
-        self._frame, self._filled = bytearray(length), 0
 
     def _answered(self, frame: bytearray) -> None:
         if self.lost:

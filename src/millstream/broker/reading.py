@@ -58,7 +58,7 @@ def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context, *, agai
     for item in wanted:
         partition = None
         try:
-            partition = find_partition(item, ctx)
+            partition = find_partition(item, limits, ctx)
             answer = _read_one(partition, item, limits, left, ctx, first=total == 0, again=again)
         except BrokerError as refusal:
             answer = PartitionData(
@@ -80,7 +80,7 @@ def read_wanted(wanted: list[Wanted], limits: FetchLimits, ctx: Context, *, agai
     return Reading(answers, partitions, total, must_answer)
 
 
-def find_partition(item: Wanted, ctx: Context) -> Partition:
+def find_partition(item: Wanted, limits: FetchLimits, ctx: Context) -> Partition:
     hosted = ctx.broker.partitions
     wanted = item.topic
     topic = hosted.by_name.get(wanted) if isinstance(wanted, str) else hosted.by_id.get(wanted)
@@ -94,7 +94,8 @@ def find_partition(item: Wanted, ctx: Context) -> Partition:
     else:
         name = topic.name
         partition = topic.partitions.get(item.partition)
-    if name and not ctx.allows(Operation.READ, ResourceType.TOPIC, name):
+    # A follower has shown its right to act for the cluster, and needs none to read, as in Kafka.
+    if name and not limits.from_follower and not ctx.allows(Operation.READ, ResourceType.TOPIC, name):
         raise _refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     if partition is None:
         raise _refusal(why_not_hosted(ctx.broker, wanted, item.partition))

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
@@ -146,6 +147,7 @@ class _Fetcher:
         # A leader without room for our session makes every fetch a first one.
         self._without_session = False
         self._failures = 0
+        self._peer: Peer | None = None  # until the metadata tell something of the leader, or it cannot be reached
         self._wake = asyncio.Event()
         self._task = self._loop.create_task(self._run())
 
@@ -168,6 +170,7 @@ class _Fetcher:
         return (partition.topic_id, partition.index) in self._followed
 
     def try_now(self) -> None:
+        self._peer = None
         self._failures = 0
         self._wake.set()
 
@@ -205,12 +208,10 @@ class _Fetcher:
             except (PeerUnreachable, BrokerError) as error:
                 if self._failures == 0:
                     _log.warning("a leader cannot be followed", leader=self._leader_id, error=str(error))
-                self._abandon()
-                await self._pause()
             except Exception as error:  # noqa: BLE001  # one answer that trips us up must not end replication
                 _log.error("replication failed", leader=self._leader_id, exc_info=error)
-                self._abandon()
-                await self._pause()
+            self._abandon()
+            await self._pause()
 
     async def _converse(self) -> None:
         while True:
@@ -239,11 +240,9 @@ class _Fetcher:
         pause_ms = self._backoff_ms(self._failures)
         self._failures += 1
         self._wake.clear()
-        try:
+        with suppress(TimeoutError):
             async with asyncio.timeout(pause_ms / 1000):
                 await self._wake.wait()
-        except TimeoutError:
-            pass
 
     def _backoff_ms(self, failures: int) -> int:
         longest = self._node.settings[REPLICA_FETCH_BACKOFF_MS]
@@ -255,12 +254,15 @@ class _Fetcher:
             if not pending.asking.cancel() and not pending.asking.cancelled():
                 pending.asking.exception()  # looked at: it is the reason, or one like it, why we are here
         self._pending.clear()
+        self._peer = None
 
     def _leader(self) -> Peer:
-        address = self._node.endpoint_of(self._leader_id)
-        if address is None:
-            raise PeerUnreachable(f"broker {self._leader_id} is not registered")
-        return self._node.peers.at(*address, self._purpose)
+        if self._peer is None:
+            address = self._node.endpoint_of(self._leader_id)
+            if address is None:
+                raise PeerUnreachable(f"broker {self._leader_id} is not registered")
+            self._peer = self._node.peers.at(*address, self._purpose)
+        return self._peer
 
     def _send(self) -> None:
         """Ask for what there is to follow, if there is anything."""

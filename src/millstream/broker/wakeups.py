@@ -1,7 +1,7 @@
-"""Wakes long polls once per turn of the event loop, however many appends came in that turn.
+"""Wakes long polls once all of what a connection has sent is handled, however many appends that was.
 
 Waking inside the append would make a producer pay for its consumers, and a consumer fetch batch by batch what one
-fetch could bring.
+fetch could bring. What is appended otherwise (by coordinators, on a timer) wakes them at the end of the loop's turn.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ class Wakeups:
     consumer in vain, and its commit no follower.
     """
 
-    __slots__ = ("_committed", "_grown", "_loop")
+    __slots__ = ("_committed", "_grown", "_loop", "_waking")
 
     def __init__(self) -> None:
         self._grown: list[Partition] = []
         self._committed: list[Partition] = []
         self._loop = asyncio.get_running_loop()
+        self._waking = False
 
     def log_grew(self, partition: Partition) -> None:
         """Wake those who read up to the end of its log."""
@@ -43,7 +44,18 @@ class Wakeups:
 
     def _call_soon(self) -> None:
         if not self._grown and not self._committed:
-            self._loop.call_soon(self._wake)
+            self._loop.call_soon(self.wake_now)
+
+    def wake_now(self) -> None:
+        """Wake those who were not woken yet. What comes of it is left to the end of the turn: a poll's answer may let
+        another connection be served, and so on."""
+        if self._waking or not (self._grown or self._committed):
+            return
+        self._waking = True
+        try:
+            self._wake()
+        finally:
+            self._waking = False
 
     def _wake(self) -> None:
         grown, self._grown = self._grown, []

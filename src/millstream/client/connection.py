@@ -1,8 +1,8 @@
 """One connection to a broker: frames out, frames in, in order.
 
 Requests are pipelined: each gets a correlation id and a place in a queue, and Kafka answers in the order of the
-queue. Responses are read straight into a buffer of their own size (`BufferedProtocol`), which the decoded message may
-keep views into, so whole record batches reach the caller without a copy.
+queue. Large responses are read straight into a buffer of their own size, which the decoded message may keep views
+into, so whole record batches reach the caller without a copy.
 
 A request that times out ends the connection: the answers behind it would come too late as well, and nobody knows
 whether the peer still lives. A caller that is cancelled leaves its place in the queue, and the late answer is dropped.
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.client.errors import ConnectionLost, NotSupported, ProtocolViolation, TimedOut
 from millstream.protocol import apis, codec, frames
+from millstream.protocol.answer_reader import AnswerReader, BadFrame
 from millstream.protocol.declare import declaration
 from millstream.protocol.errors import MalformedMessage
 
@@ -36,7 +37,6 @@ class Connection(asyncio.BufferedProtocol):
         self.expires_at_s: float | None = None
         self.closed = False
         self._client_id = client_id
-        self._response_bytes_max = response_bytes_max
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._waiting: deque[tuple[int, Answer]] = deque()
@@ -44,10 +44,7 @@ class Connection(asyncio.BufferedProtocol):
         self._throttled_until_s = 0.0
         self._writable: asyncio.Future[None] | None = None
         self._reason: Exception | None = None
-        # The frame being read: its length first, then its body.
-        self._length = bytearray(4)
-        self._frame: bytearray | None = None
-        self._filled = 0
+        self._reader = AnswerReader(response_bytes_max)
 
     # What callers use.
 
@@ -178,28 +175,21 @@ class Connection(asyncio.BufferedProtocol):
             self._writable = None
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return memoryview(self._length if self._frame is None else self._frame)[self._filled :]
+        return self._reader.space()
 
     def buffer_updated(self, nbytes: int) -> None:
-        self._filled += nbytes
-        if self._frame is None:
-            if self._filled == 4:
-                self._start_frame(int.from_bytes(self._length, "big", signed=True))
-        elif self._filled == len(self._frame):
-            frame, self._frame, self._filled = self._frame, None, 0
-            self._deliver(frame)
-
-    def _start_frame(self, length: int) -> None:
-        if not 4 <= length <= self._response_bytes_max:
+        try:
+            answers = self._reader.received(nbytes)
+        except BadFrame as bad:
             self.abort(
                 ProtocolViolation(
-                    f"the peer at {self.address} announced a frame of {length} bytes: "
+                    f"the peer at {self.address} announced a frame of {bad.length} bytes: "
                     "is it a Kafka broker, and is security.protocol right?"
                 )
             )
-            # The transport may call once more before it notices; let it write into a buffer that nobody reads.
-            length = 4
-        self._frame, self._filled = bytearray(length), 0
+            return
+        for frame in answers:
+            self._deliver(frame)
 
     def _deliver(self, frame: bytearray) -> None:
         if self.closed:

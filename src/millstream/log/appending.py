@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 _PREFIX = Struct(">qii")
 _PREFIX_BYTES = _PREFIX.size
+# A batch up to this size is kept until the next: consumers and followers that wait for it are given it from memory.
+NEWEST_BYTES_MAX = 4096
 
 
 class Appended(NamedTuple):
@@ -139,11 +141,17 @@ def _append_batch(
     try:
         if leader_epoch > log.epochs.latest_epoch:
             log.epochs.assign(leader_epoch, base_offset)
-        segment.file.append(
-            _PREFIX.pack(base_offset, size - LENGTH_END, leader_epoch), memoryview(records)[_PREFIX_BYTES:]
-        )
+        prefix = _PREFIX.pack(base_offset, size - LENGTH_END, leader_epoch)
+        rest = memoryview(records)[_PREFIX_BYTES:]
+        if size <= NEWEST_BYTES_MAX:
+            newest = prefix + rest
+            segment.file.append(newest)
+        else:
+            newest = b""
+            segment.file.append(prefix, rest)
         segment.note(last_offset, max_timestamp, size, log.config)
         log.end_offset = last_offset + 1
+        log.newest, log.newest_offset = newest, base_offset
         if producer_id >= 0:
             note_producer(log, header, base_offset, records, 0)
     except OSError as error:

@@ -81,6 +81,7 @@ def take_back_what_did_not_fit(log: Log, offset: int, now_ms: int) -> bool:
 
 def _ended_at(log: Log, end_offset: int, now_ms: int) -> None:
     log.end_offset = end_offset
+    log.newest = b""
     log.start_offset = min(log.start_offset, end_offset)
     log.high_watermark = min(log.high_watermark, end_offset)
     log.recovery_point = min(log.recovery_point, end_offset)
@@ -107,6 +108,7 @@ def truncate_fully_and_start_at(log: Log, offset: int, now_ms: int) -> None:
         log.mark_offline(error)
         raise log.offline_error() from error
     log.start_offset = log.end_offset = log.high_watermark = offset
+    log.newest = b""
     log.recovery_point = min(log.recovery_point, offset)
     log.unsynced.truncated(offset)
 

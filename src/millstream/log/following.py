@@ -101,6 +101,7 @@ def _append_group(log: Log, group: list[tuple[memoryview, BatchHeader]], content
             log.end_offset = header.next_offset
             if header.producer_id >= 0:
                 note_producer(log, header, header.base_offset, batch, 0)
+        log.newest = b""
     except OSError as error:
         log.mark_offline(error)
         raise log.offline_error() from error

@@ -56,6 +56,9 @@ class Log:
         self.start_offset = 0
         self.end_offset = 0
         self.high_watermark = 0
+        # The last batch of the active segment, if it is small and was appended as leader, and its offset: see `read`.
+        self.newest = b""
+        self.newest_offset = -1
         self.recovery_point = 0
         self.producers = ProducerStates()
         self.snapshots: list[int] = []
@@ -140,7 +143,12 @@ class Log:
     # Reading
 
     def read(self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool) -> bytes | None:
-        """Whole batches from the one that holds `offset`, below `upto_offset`; None if there are none."""
+        """Whole batches from the one that holds `offset`, below `upto_offset`; None if there are none.
+
+        Who waited at the end of the log wants the batch that was just appended: that takes no look into the file.
+        """
+        if offset == self.newest_offset and self._is_newest_enough(max_bytes, upto_offset):
+            return self.newest
         found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
         try:
             return None if found is None else found.read()
@@ -151,6 +159,8 @@ class Log:
         self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool
     ) -> bytes | Stretch | None:
         """As `read`; but what is large stays in its file, where the operating system can send it from there."""
+        if offset == self.newest_offset and self._is_newest_enough(max_bytes, upto_offset):
+            return self.newest
         found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
         if found is None:
             return None
@@ -160,6 +170,15 @@ class Log:
             return found.read()
         except OSError as error:
             raise self._unreadable(error) from error
+
+    def _is_newest_enough(self, max_bytes: int, upto_offset: int) -> bool:
+        """Whether the batch that was appended last is all of an answer that begins with it."""
+        return (
+            0 < len(self.newest) <= max_bytes
+            and upto_offset == self.end_offset
+            and self.start_offset <= self.newest_offset
+            and not self.closed
+        )
 
     def find(self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool) -> Slice | None:
         """The same as a stretch of a file, for those who send it without reading it."""

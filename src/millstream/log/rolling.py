@@ -68,6 +68,8 @@ def roll(log: Log, base_offset: int, now_ms: int) -> Segment:
     log.opened.touch(old)
     log.segments.append(segment)
     log.active = segment
+    # Compaction may change what is in the old one.
+    log.newest = b""
     return segment
 
 
