@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, Verbosity, settings
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.own_broker import own_broker_of
+from tests.support.simulator_time import pytest_terminal_summary  # noqa: F401  # pytest finds it here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

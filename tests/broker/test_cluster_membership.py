@@ -112,6 +112,7 @@ def test_every_broker_and_controller_is_registered_everywhere(cluster: Cluster) 
 
 
 def test_an_administrator_may_ask_any_broker(cluster: Cluster) -> None:
+    """It sends the request on in an Envelope; what that may say is in handlers/test_envelope.py."""
     for broker_id, node in nodes(cluster).items():
         admin = admin_of(node)
         topic = f"by-{broker_id}"

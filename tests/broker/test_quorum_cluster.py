@@ -302,6 +302,8 @@ def test_a_controller_joins_by_itself_where_it_may_and_again_with_a_new_disk() -
 
 
 def test_a_voter_that_has_moved_tells_its_new_address() -> None:
+    """By UpdateRaftVoter (KIP-853)."""
+
     async def scenario(cluster: SimulatedCluster) -> None:
         await cluster.start()
         moving = next(at for at in cluster.serving if at is not active(cluster))

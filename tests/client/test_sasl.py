@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hmac
 
 import pytest
 
@@ -37,6 +38,17 @@ def test_a_broker_without_the_password_is_found_out() -> None:
     assert not login.finished
 
 
+def test_a_proof_is_compared_in_the_same_time_whatever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bug 57, CVE-2021-38153: how long it takes must not tell how much of it was right."""
+    compared: list[tuple[bytes, bytes]] = []
+    monkeypatch.setattr(hmac, "compare_digest", lambda one, other: compared.append((one, other)) or True)
+    login = started()
+    login.next(SERVER_FIRST)
+    login.next(b"v=" + base64.b64encode(bytes(32)))
+    assert [one for one, _ in compared] == [bytes(32)]
+    assert login.finished, "nothing else looks at it"
+
+
 @pytest.mark.parametrize(
     "message",
     [
@@ -51,6 +63,7 @@ def test_a_broker_without_the_password_is_found_out() -> None:
     ],
 )
 def test_a_first_message_that_is_not_acceptable_ends_the_login(message: bytes) -> None:
+    """Bug 57, CVE-2024-56128: the first two have a nonce that does not continue ours."""
     with pytest.raises(AuthenticationFailed):
         started().next(message)
 

@@ -170,10 +170,14 @@ def pair(scene: Scene) -> None:
     scene.cut([victim.id], [other])
 
     def parted() -> bool:
-        now = newest(scene.cluster, place)
-        return now is not None and not {victim.id, other} <= set(now.isr)
+        # A leader that lost a follower stays in its epoch, and whoever is cut off from the controller knows nothing of
+        # it. Leadership may go back to a preferred replica at this very moment: it reaches both of them.
+        return any(
+            each.epoch > before.epoch or not {victim.id, other} <= set(each.isr)
+            for each in standings(scene.cluster).get(place, ())
+        )
 
-    scene.bites("the two are not in one ISR", parted)
+    scene.bites("the two are not in one ISR, or another leads", parted)
     scene.works_on()
 
 

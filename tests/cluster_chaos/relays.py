@@ -10,18 +10,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-import re
 import socket
 import subprocess
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.cluster_chaos.links import ARRIVES_WITHIN_S, CLIENTS, PROBE_WAIT_S, Listens
+from tests.support.callers import inode_of, sockets_of
 from tests.support.ports import free_ports
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Iterable, Sequence
+    from pathlib import Path
 
 HOST = "127.0.0.1"
 CHUNK_BYTES = 1 << 16
@@ -144,29 +144,8 @@ class Relays:
         """The node whose process has the other end of a connection from this port; everybody else is a client."""
         if port in self._known_callers:
             return self._known_callers.pop(port)
-        inode = _inode_of(port, dialled)
+        inode = inode_of(port, dialled)
         for node, pid in self._pids.items():
-            if inode is not None and inode in _sockets_of(pid):
+            if inode is not None and inode in sockets_of(pid):
                 return node
         return CLIENTS
-
-
-def _inode_of(port: int, dialled: int) -> str | None:
-    """Of the socket that dialled from the port; others may have dialled other ports from the same one."""
-    for line in Path("/proc/net/tcp").read_text().splitlines()[1:]:
-        fields = line.split()
-        ends = tuple(int(each.partition(":")[2], 16) for each in fields[1:3])
-        if ends == (port, dialled) and fields[9] != "0":
-            return fields[9]
-    return None
-
-
-def _sockets_of(pid: int) -> set[str]:
-    found: set[str] = set()
-    with contextlib.suppress(OSError):
-        for name in os.listdir(f"/proc/{pid}/fd"):
-            with contextlib.suppress(OSError):
-                link = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(f"/proc/{pid}/fd/{name}"))
-                if link is not None:
-                    found.add(link[1])
-    return found

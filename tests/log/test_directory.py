@@ -187,6 +187,7 @@ def test_a_topic_deleted_and_made_again_at_run_time_begins_empty() -> None:
 
 
 def test_deleted_logs_leave_the_checkpoints_and_are_found_for_removal() -> None:
+    """Bug 28, KAFKA-5232: with a dot in the topic's name, and the process killed in between."""
     disk = lossy_disk()
     directory = open_directory(disk)
     for name in ("a.b", "c"):

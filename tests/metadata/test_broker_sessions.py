@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from tests.metadata.clusters import cluster, fence
+from tests.metadata.clusters import cluster, fence, registration
 
 from millstream.metadata.broker_sessions import BrokerSessions
+from millstream.metadata.delta import apply
+from millstream.protocol.messages.metadata.feature_level import FeatureLevelRecord
+from millstream.protocol.messages.metadata.register_broker import BrokerFeature
 
 TIMEOUT_MS, LOOK_MS = 9_000, 500
 IMAGE = cluster([1, 2, 3])
@@ -121,3 +124,48 @@ def test_nobody_is_waited_for_longer_than_by_apache_kafka():
     sessions.heard(2, EPOCHS[2], 10, 60_000)  # the controller itself stood still
     assert sessions.is_alive(2, EPOCHS[2], 68_999)
     assert not sessions.is_alive(2, EPOCHS[2], 69_000)
+
+
+def test_who_asked_often_while_it_was_fenced_may_speak_rarely_afterwards():
+    """A broker of Apache Kafka: some heartbeats in a row until it is let in, then one every two seconds."""
+    sessions = BrokerSessions(1_500, LOOK_MS)
+    sessions.begin(IMAGE, 0)
+    for at_ms in range(10, 200, 10):
+        sessions.heard(2, EPOCHS[2], 10, at_ms, pace_unknown=True)
+    fenced = []
+    for at_ms in range(LOOK_MS, 20_001, LOOK_MS):
+        for broker_id in (1, 3):
+            sessions.heard(broker_id, EPOCHS[broker_id], 10, at_ms)
+        if at_ms % 2_000 == 0:
+            sessions.heard(2, EPOCHS[2], 10, at_ms)
+        fenced += sessions.expired(IMAGE, at_ms)
+    assert fenced == []
+
+
+def test_a_broker_that_was_let_in_is_soon_measured_by_its_own_pace():
+    sessions = BrokerSessions(1_500, LOOK_MS)
+    sessions.begin(IMAGE, 0)
+    sessions.heard(2, EPOCHS[2], 10, 0, pace_unknown=True)
+    for at_ms in range(300, 2_001, 300):
+        sessions.heard(2, EPOCHS[2], 10, at_ms)
+    assert sessions.is_alive(2, EPOCHS[2], 1_800 + 1_499)
+    assert not sessions.is_alive(2, EPOCHS[2], 1_800 + 1_500)
+
+
+def test_a_new_active_controller_waits_longer_for_a_broker_of_another_kind():
+    """It cannot know who speaks how often; a broker of Apache Kafka is known by features that are not ours."""
+    own = registration(2)
+    own.features = [
+        *own.features,
+        BrokerFeature(name="share.version", min_supported_version=0, max_supported_version=1),
+    ]
+    image, _ = apply(IMAGE, [own], offset=IMAGE.offset + 1)
+    sessions = BrokerSessions(1_500, LOOK_MS)
+    sessions.begin(image, 0)
+    assert sessions.is_alive(2, own.broker_epoch, 5_999)
+    assert not sessions.is_alive(2, own.broker_epoch, 6_000)
+    assert not sessions.is_alive(1, EPOCHS[1], 1_500)
+    # Where that feature is in use, everybody registers it.
+    image, _ = apply(image, [FeatureLevelRecord(name="share.version", feature_level=1)], offset=image.offset + 1)
+    sessions.begin(image, 0)
+    assert not sessions.is_alive(2, own.broker_epoch, 1_500)

@@ -68,6 +68,7 @@ def test_a_length_outside_of_the_limit_is_refused_at_once(length: int) -> None:
 
 
 def test_a_promise_of_a_large_frame_takes_no_memory() -> None:
+    """Bug 56, CVE-2022-34917: what is said of a size is not believed before the bytes are there."""
     reader = FrameReader(bytearray(64), 100_000_000)
     feed(reader, struct.pack(">i", 99_999_999) + b"x" * 1000, [64])
     assert reader.owned_bytes <= 4096

@@ -226,6 +226,7 @@ def test_a_follower_cuts_its_log_where_it_parts_from_the_leaders() -> None:
 
 
 def test_what_is_committed_is_never_cut_off() -> None:
+    """Bug 14, KAFKA-12460: a node that would have to stops instead."""
     machine = follower(1, 1, 2, 2)
     feed(machine, FetchAnswered(2, 5, 4))
     assert machine.high_watermark == 4

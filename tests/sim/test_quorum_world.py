@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -19,11 +19,14 @@ from tests.sim import pure_voter, quorum_world
 from tests.sim.planting import Plant, must_be_found, replaces
 from tests.sim.seeds import SEEDS
 
+if TYPE_CHECKING:
+    from tests.sim.conftest import Tried
+
 CLEAN_SEEDS = 40
 
 
 @pytest.mark.parametrize("voters", [3, 5])
-def test_no_seed_breaks_the_quorum(voters: int) -> None:
+def test_no_seed_breaks_the_quorum(voters: int, tried: Tried) -> None:
     elections = 0
     for seed in range(CLEAN_SEEDS * len(SEEDS)):
         try:
@@ -32,6 +35,7 @@ def test_no_seed_breaks_the_quorum(voters: int) -> None:
             error.add_note(f"seed {seed}: quorum_world.run({seed}, voters={voters})")
             raise
         elections += len(world.leaders)
+    tried("the quorum's machine alone", CLEAN_SEEDS * len(SEEDS))
     assert elections > 2 * CLEAN_SEEDS, "the dice are too kind: hardly anybody is elected twice"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -14,11 +14,14 @@ from tests.sim.planting import Plant, must_be_found, replaces
 from tests.sim.pure_replica import Replica
 from tests.sim.seeds import SEEDS
 
+if TYPE_CHECKING:
+    from tests.sim.conftest import Tried
+
 CLEAN_SEEDS = 100
 
 
 @pytest.mark.parametrize(("replicas", "min_isr"), [(3, 2), (3, 1), (5, 3)])
-def test_no_seed_breaks_replication(replicas: int, min_isr: int) -> None:
+def test_no_seed_breaks_replication(replicas: int, min_isr: int, tried: Tried) -> None:
     elections = 0
     for seed in range(CLEAN_SEEDS * len(SEEDS)):
         try:
@@ -27,6 +30,7 @@ def test_no_seed_breaks_replication(replicas: int, min_isr: int) -> None:
             error.add_note(f"seed {seed}: replication_world.run({seed}, replicas={replicas}, min_isr={min_isr})")
             raise
         elections += len(world.leaders)
+    tried("replication's machine alone", CLEAN_SEEDS * len(SEEDS))
     assert elections > 3 * CLEAN_SEEDS, "the dice are too kind: hardly anybody is elected"
 
 

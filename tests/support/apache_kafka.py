@@ -130,8 +130,9 @@ class ApacheKafka:
         self.properties = self._defaults() | dict(properties or {})
         listeners = dict(_name_and_address(each) for each in self.properties["listeners"].split(","))
         controller = self.properties["controller.listener.names"].split(",")[0]
-        self.controller_bootstrap = listeners.pop(controller)
-        self.bootstrap_servers = next(iter(listeners.values()))
+        # A node of a larger cluster may have one of the two roles only.
+        self.controller_bootstrap = listeners.pop(controller, "")
+        self.bootstrap_servers = next(iter(listeners.values()), "")
         self._write_properties()
 
     @property
@@ -211,7 +212,7 @@ class ApacheKafka:
         if (code := self._process.poll()) is not None:
             raise AssertionError(f"Apache Kafka ended with {code}:\n{self.log_tail()}")
         addresses = (self.bootstrap_servers, self.controller_bootstrap)
-        return all(answers_api_versions(*_host_and_port(address)) for address in addresses)
+        return all(answers_api_versions(*_host_and_port(address)) for address in addresses if address)
 
     def log_tail(self, size: int = 4000) -> str:
         """The last words of the server's log."""

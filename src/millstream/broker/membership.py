@@ -206,7 +206,7 @@ class Membership:
         self._heard(answer)
         if answer.error_code == ErrorCode.NONE and not answer.is_fenced:
             self._touch.heard_of(sent_ms, self._answered_ms)
-        if not self._wants_stop:
+        if not self._may_stop.is_set():
             self._repeat_while_busy()
 
     @property
@@ -244,6 +244,8 @@ class Membership:
             self._unfenced.set()
         if answer.should_shut_down:
             self._may_stop.set()
+            if self._pulse is not None:
+                self._pulse.close()
 
     def metadata_changed(self, image: MetadataImage, changes: Changes) -> None:
         """Somebody shuts down and waits until all brokers know: say so at once."""
@@ -267,6 +269,8 @@ class Membership:
         if self.epoch == NO_EPOCH or self._beating is None or not node.settings[CONTROLLED_SHUTDOWN_ENABLE]:
             return
         self._wants_stop = True
+        # The copy that says otherwise must not be repeated: who was just fenced so as to stop would be unfenced by it.
+        self._repeat_while_busy()
         self._beat_now.set()
         await self._allowed_or_alone()
 

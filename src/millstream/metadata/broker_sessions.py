@@ -10,6 +10,9 @@ which it is late.
 
 How often a broker speaks is its own setting, and a broker of Apache Kafka does so every two seconds. One that speaks so
 rarely that a session has no room for three heartbeats is given the time of three (never more than Kafka's session).
+How a broker will speak does not show while it is fenced: whoever waits to be let in asks again and again. So one that
+may be of Apache Kafka, by features that are not ours, counts as such until its pace is known. A controller that has
+just become active has to guess as well; there a feature that is finalized tells nothing, since everybody registers it.
 
 Besides, heartbeats tell how far each broker has replayed the metadata log. A broker in controlled shutdown may stop
 once all active ones know of its successors, i.e. have come to the offset at which its leaderships moved.
@@ -20,14 +23,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from millstream.metadata.features import SUPPORTED_FEATURES
+
 if TYPE_CHECKING:
-    from millstream.metadata.image import MetadataImage
+    from collections.abc import Container
+
+    from millstream.metadata.image import Broker, MetadataImage
 
 NO_OFFSET = -1
 # A heartbeat may be lost, and another one late, before anybody is fenced for it.
 HEARTBEATS_PER_SESSION = 3
 # Apache Kafka's default.
 SESSION_OF_KAFKA_MS = 9_000
+PACE_OF_KAFKA_MS = 2_000
 
 
 @dataclass(slots=True)
@@ -55,15 +63,21 @@ class BrokerSessions:
         """This controller becomes active: whoever is not fenced gets a whole session from now on."""
         self._looked_ms = now_ms
         self._sessions = {
-            broker.id: _Session(broker.epoch, now_ms) for broker in image.brokers.values() if not broker.fenced
+            broker.id: _Session(
+                broker.epoch, now_ms, pace_ms=PACE_OF_KAFKA_MS if may_be_kafkas(broker, image.features) else 0
+            )
+            for broker in image.brokers.values()
+            if not broker.fenced
         }
 
-    def heard(self, broker_id: int, epoch: int, offset: int, now_ms: int) -> None:
+    def heard(self, broker_id: int, epoch: int, offset: int, now_ms: int, *, pace_unknown: bool = False) -> None:
         """A heartbeat came; the broker has replayed the log up to `offset`."""
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
             session = self._sessions[broker_id] = _Session(epoch, now_ms)
-        if session.spoke_ms is not None:
+        if pace_unknown:
+            session.pace_ms = PACE_OF_KAFKA_MS
+        elif session.spoke_ms is not None:
             session.pace_ms = max(now_ms - session.spoke_ms, session.pace_ms // 2)
         session.spoke_ms = now_ms
         session.heard_ms = max(session.heard_ms, now_ms)
@@ -133,3 +147,8 @@ class BrokerSessions:
     def _offset_of(self, broker_id: int) -> int:
         session = self._sessions.get(broker_id)
         return NO_OFFSET if session is None else session.offset
+
+
+def may_be_kafkas(broker: Broker, known: Container[str] = ()) -> bool:
+    """Whether it registered a feature that is neither ours nor among the known."""
+    return any(name not in SUPPORTED_FEATURES and name not in known for name in broker.features)

@@ -22,6 +22,7 @@ from millstream.metadata.broker_lifecycle import (
     decide_unfence_broker,
     registered,
 )
+from millstream.metadata.broker_sessions import may_be_kafkas
 from millstream.metadata.decision import Decision
 from millstream.metadata.delta import apply
 from millstream.metadata.leadership import changes_when_directories_fail, leads_any
@@ -39,7 +40,8 @@ def decide_heartbeat(
 ) -> Decision[BrokerHeartbeatResponse]:
     """Renew the session and take the next step. `now_ms` is that of a clock that only goes forward."""
     broker = registered(image, request.broker_id, request.broker_epoch)
-    sessions.heard(broker.id, broker.epoch, request.current_metadata_offset, now_ms)
+    pace_unknown = broker.fenced and may_be_kafkas(broker)
+    sessions.heard(broker.id, broker.epoch, request.current_metadata_offset, now_ms, pace_unknown=pace_unknown)
     records = _directories(image, broker, request)
     state, _ = apply(image, records, offset=image.offset + len(records))
     response = BrokerHeartbeatResponse(

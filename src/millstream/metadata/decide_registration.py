@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.metadata import metadata_version as levels
 from millstream.metadata.broker_lifecycle import decide_register_broker, decide_register_controller
+from millstream.metadata.broker_sessions import may_be_kafkas
 from millstream.metadata.decision import Decision
 from millstream.metadata.features import KRAFT_VERSION
 from millstream.metadata.image import METADATA_VERSION, Broker, Controller, Endpoint, SupportedFeature
@@ -77,7 +78,7 @@ def decide_registration(
         log_dirs=tuple(sorted(request.log_dirs)),
     )
     registered = decide_register_broker(image, broker, clean_shutdown_epoch=request.previous_broker_epoch)
-    sessions.heard(broker.id, registered.response, NO_EPOCH, now_ms)
+    sessions.heard(broker.id, registered.response, NO_EPOCH, now_ms, pace_unknown=may_be_kafkas(broker))
     return Decision(registered.records, BrokerRegistrationResponse(broker_epoch=registered.response))
 
 

@@ -30,9 +30,14 @@ SUPPORTED_FEATURES: Final[Mapping[str, SupportedFeature]] = {
 
 
 def registered_features(finalized: Mapping[str, int]) -> dict[str, SupportedFeature]:
-    """What a node registers: what it supports, widened to the levels that its directory brought along."""
+    """What a node registers: what it supports, widened to the levels that its directory brought along.
+
+    All but metadata.version: a newer one stands for records that nobody here can read, and who says so is not let in.
+    """
     features = dict(SUPPORTED_FEATURES)
     for name, level in finalized.items():
+        if name == METADATA_VERSION:
+            continue
         known = features.get(name, SupportedFeature(0, level))
         features[name] = SupportedFeature(known.min_level, max(known.max_level, level))
     return features

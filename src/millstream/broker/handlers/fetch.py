@@ -64,7 +64,8 @@ def fetch(request: FetchRequest, ctx: Context) -> FetchResponse | Deferred:
     has_enough = reading.must_answer or reading.total_bytes >= request.min_bytes
     if has_enough or request.max_wait_ms <= 0 or not (plan.wanted or feed):
         return _answer(plan, reading, ctx)
-    if feed is not None:
+    # The first answer of a session has to name every partition: Apache Kafka's followers begin anew otherwise.
+    if feed is not None and plan.incremental:
         feed.looked_at(reading.answers)
         return _FollowerPoll(request, plan, limits, feed, ctx).deferred
     return _LongPoll(request, plan, limits, reading, ctx).deferred
