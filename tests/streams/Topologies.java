@@ -22,6 +22,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.TreeMap;
 import java.util.function.Consumer;
+import java.util.regex.Pattern;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 import org.apache.kafka.common.serialization.Serde;
 import org.apache.kafka.common.serialization.Serdes;
@@ -209,6 +210,8 @@ public class Topologies {
         CASES.put("repartition", b -> stream(b, "left").selectKey((k, v) -> v).repartition().to("out"));
         CASES.put("repartition-named", b -> stream(b, "left").repartition(Repartitioned.as("mine")).to("out"));
         CASES.put("count", b -> longs(stream(b, "left").groupByKey().count()));
+        CASES.put("count-of-two", b -> longs(b.stream(Arrays.asList("left", "right"), TEXTS).groupByKey().count()));
+        CASES.put("count-of-pattern", b -> longs(b.stream(Pattern.compile("left|r.*"), TEXTS).groupByKey().count()));
         CASES.put("count-named", b -> longs(stream(b, "left")
             .groupBy((k, v) -> v, Grouped.as("by-value")).count(Named.as("counting"), Materialized.as("counts"))));
         CASES.put("group-count", b -> longs(stream(b, "left").groupBy((k, v) -> v).count()));

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from millstream.streams import (
@@ -107,6 +108,8 @@ def _(b: StreamsBuilder) -> None:
 CASES["repartition"] = lambda b: b.stream("left").select_key(by_value).repartition().to("out")
 CASES["repartition-named"] = lambda b: b.stream("left").repartition(name="mine").to("out")
 CASES["count"] = lambda b: out(grouped(b).count())
+CASES["count-of-two"] = lambda b: out(b.stream(["left", "right"]).group_by_key().count())
+CASES["count-of-pattern"] = lambda b: out(b.stream(re.compile("left|r.*")).group_by_key().count())
 CASES["count-named"] = lambda b: out(
     b.stream("left").group_by(by_value, name="by-value").count(name="counting", store="counts")
 )

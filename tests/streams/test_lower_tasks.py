@@ -8,6 +8,7 @@ import random
 import pytest
 
 from millstream.streams import StreamsBuilder, Topology
+from millstream.streams.lower.patterns import with_topics
 from millstream.streams.lower.subtopologies import subtopologies
 from tests.streams.memory_topics import Line, MemoryTopics, Stored, cut_at_random, driven
 from tests.streams.reference_cases import CASES
@@ -18,7 +19,7 @@ SEEDS = range(20)
 def topology_of(case: str) -> Topology:
     builder = StreamsBuilder(key=str, value=str)
     CASES[case](builder)
-    return builder.build()
+    return Topology(with_topics(builder.build().plan, ("left", "right", "third")))
 
 
 def random_records(dice: random.Random, count: int) -> list[Line]:

@@ -171,7 +171,8 @@ def test_what_comes_out_is_what_kafka_streams_sends(kafka_streams: KafkaStreams,
         assert in_any_order(ours_said) == in_any_order(theirs_said)
 
 
-@pytest.mark.parametrize("case", sorted(CASES))
+# What a pattern's sub-topology needs Kafka Streams knows only when there is a topic that matches.
+@pytest.mark.parametrize("case", sorted(CASES.keys() - {"count-of-pattern"}))
 def test_internal_topics_have_the_names_and_settings_that_kafka_streams_gives_them(
     kafka_streams: KafkaStreams, case: str
 ) -> None:

@@ -99,10 +99,12 @@ def assert_rising(counts: list[Stored]) -> None:
 class AppProcess:
     """The program with its process group, started as often as needed; it survives nothing but its end."""
 
-    def __init__(self, master: str, servers: str, name: str, folder: Path, **settings: int) -> None:
+    def __init__(
+        self, master: str, servers: str, name: str, folder: Path, *, chained: bool = False, **settings: int
+    ) -> None:
         require("java", "Spark needs Java 17")
         given = {name.replace("_", "."): value for name, value in settings.items()}
-        self._arguments = [master, servers, name, str(folder), json.dumps(given)]
+        self._arguments = [master, servers, name, str(folder), json.dumps(given), *(["chained"] if chained else [])]
         self._folder = folder
         self._said = folder / "app.out"
         self._log = folder / "app.log"

@@ -12,6 +12,7 @@ from tests.spark.conftest import active_session, mark_spark_tests, spark
 
 if TYPE_CHECKING:
     from tests.arrow.conftest import Embedded
+    from tests.support.apache_kafka import ApacheKafka
 
 __all__ = ["active_session", "embedded", "spark"]
 
@@ -23,5 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture
-def servers(embedded: Embedded) -> str:
-    return embedded.bootstrap_servers
+def servers(request: pytest.FixtureRequest) -> str:
+    """Millstream's address; for tests that are marked `on_either` also Apache Kafka's."""
+    found: Embedded | ApacheKafka = request.getfixturevalue(getattr(request, "param", "embedded"))
+    return found.bootstrap_servers

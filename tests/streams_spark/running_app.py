@@ -1,13 +1,13 @@
 """An application in a process of its own, for tests that kill what it runs on.
 
-    python -m tests.streams_spark.running_app <master> <bootstrap servers> <name> <folder> <settings as JSON>
+    python -m tests.streams_spark.running_app <master> <bootstrap servers> <name> <folder> <settings as JSON> [chained]
 
 Columns in Spark's own operators and Python functions, both with state. It runs until the folder has a file `stop`.
 Other files there are accidents to come; who takes one away causes it, by `kill -9`:
 
     executor-wrote     of the executor whose task has just written its part of a micro-batch
     executor-works     of the executor whose Python worker is in the middle of a Python function
-    driver-wrote       of the driver, when all is written and the transaction is open
+    driver-wrote       of the driver, when all is written that comes of an internal topic, and the transaction is open
     driver-committed   of the driver, when the transaction is committed and Spark does not know yet
 """
 
@@ -100,14 +100,23 @@ def writing(folder: Path) -> Callable[..., Any]:
     return make
 
 
-def dying(file: Path, call: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    """A step of a transaction at which the driver dies, with its JVM, as if its machine did."""
+def dying_before(file: Path, call: Callable[..., Any]) -> Callable[..., Any]:
+    """Offsets in an internal topic are to be stored, and the driver dies, with its JVM, as if its machine did."""
 
     async def called(*args: Any, **kwargs: Any) -> Any:
-        if before and taken(file):
+        if any(topic.endswith("-repartition") for topic, _ in args[-1]) and taken(file):
             os.killpg(os.getpgid(0), signal.SIGKILL)
+        return await call(*args, **kwargs)
+
+    return called
+
+
+def dying_after(file: Path, call: Callable[..., Any]) -> Callable[..., Any]:
+    """The same when a step is done."""
+
+    async def called(*args: Any, **kwargs: Any) -> Any:
         result = await call(*args, **kwargs)
-        if not before and taken(file):
+        if taken(file):
             os.killpg(os.getpgid(0), signal.SIGKILL)
         return result
 
@@ -118,19 +127,21 @@ def set_traps(folder: Path) -> None:
     routing: Any = exactly_once_routing
     sink: Any = exactly_once_sink
     routing.WriteTask = writing(folder)
-    sink.commit_offsets_in = dying(folder / "driver-wrote", sink.commit_offsets_in, before=True)
-    sink.end_transaction = dying(folder / "driver-committed", sink.end_transaction, before=False)
+    sink.commit_offsets_in = dying_before(folder / "driver-wrote", sink.commit_offsets_in)
+    sink.end_transaction = dying_after(folder / "driver-committed", sink.end_transaction)
 
 
 def main() -> None:
-    master, servers, name, given, more = sys.argv[1:]
+    master, servers, name, given, more, *chained = sys.argv[1:]
     folder = Path(given)
     # What the sink says of batches that it tries again is for whoever reads the log.
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)
     set_traps(folder)
     spark = millstream_spark.session(master, settings=_SETTINGS, log_level="OFF")
     settings = {"state.dir": folder / "state", **json.loads(more)}
-    app = Application(topology_of(name, folder), name, bootstrap_servers=servers, settings=settings)
+    app = Application(
+        topology_of(name, folder, chained=bool(chained)), name, bootstrap_servers=servers, settings=settings
+    )
     with app.start(spark):
         while not (folder / "stop").exists():
             assert not app.wait(_LOOK_S), "the application has ended"

@@ -32,6 +32,7 @@ from millstream.streams import (
 from tests.streams.memory_topics import driven_everywhere
 from tests.streams_spark.cutting import Cuts, as_table
 from tests.streams_spark.test_native import Order, orders
+from tests.support.topics import until_led, until_settled
 
 if TYPE_CHECKING:
     import random
@@ -56,6 +57,8 @@ class Cluster:
         new = [NewTopic(topic, partitions, 1, {"retention.ms": "-1"}) for topic in topics]
         with SyncClient({"bootstrap.servers": self.servers}) as client:
             raise_first(client.run(create_topics, new))
+        for topic in topics:
+            until_led(self.servers, topic, partitions)
 
     def feed(self, records: list[tuple[int, Line]]) -> None:
         for topic in sorted({line[0] for _, line in records}):
@@ -80,6 +83,8 @@ class Cluster:
             arrow.write(self.servers, topic, pa.table({**columns, "timestamp": stamps}))
 
     def read(self, topic: str) -> list[Stored]:
+        """All that is committed; Apache Kafka may be a moment behind with that."""
+        until_settled(self.servers, topic)
         table = arrow.read(self.servers, topic, columns=["key", "value", "timestamp"])
         times = table["timestamp"].cast("int64").to_pylist()
         return list(zip(table["key"].to_pylist(), table["value"].to_pylist(), times, strict=True))

@@ -1,8 +1,8 @@
 """What Spark forces to be otherwise than in the test driver: the list in docs/streams.md, point by point.
 
 That nothing else differs is what the other tests here say. A partitioner that is refused is in test_application.py;
-functions that are called again, and internal topics that are not trimmed, are in test_restarts.py. What both engines
-share needs no Spark here: it is said of the Python engine on topics in memory.
+functions that are called again are in test_standalone_app.py, topics that come later in test_changing_topics.py. What
+both engines share needs no Spark here: it is said of the Python engine on topics in memory.
 """
 
 from __future__ import annotations
@@ -333,7 +333,7 @@ def test_wall_clock_time_passes_with_records_only() -> None:
         "not without",
         "calls them again",
         "partitioner is refused",
-        "not trimmed",
+        "after the next start",
     ],
 )
 def test_the_documentation_lists_it(point: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from tests.spark.standalone import Standalone, standalone
 from tests.spark.standalone_accidents import executor_of
 from tests.streams_spark.app_process import ENVIRONMENT, PATIENCE_S, PATIENT, AppProcess, Work
-from tests.streams_spark.running_app import COUNTED, REDUCED
+from tests.streams_spark.running_app import COUNTED, PEEKED, REDUCED
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -109,3 +109,4 @@ def test_whatever_is_killed_or_added_the_result_is_the_same(
         engines = app.stop()
     assert [said.partition(",")[0] for said in engines] == ["0: spark", "1: python"]
     work.check()
+    assert (tmp_path / PEEKED).stat().st_size > work.records(REDUCED), "what is tried again calls functions again"

@@ -21,7 +21,7 @@ from millstream.streams.dsl.grouped_table import KGroupedTable
 from millstream.streams.dsl.stream import KStream
 from millstream.streams.dsl.suppressed import Suppressed, until_time_limit, until_window_closes
 from millstream.streams.dsl.table import GlobalKTable, KTable
-from millstream.streams.errors import NameCollision, NotCopartitioned, TopologyError
+from millstream.streams.errors import InputLost, NameCollision, NotCopartitioned, StateLost, TopologyError
 from millstream.streams.expressions import (
     Expression,
     ExpressionError,
@@ -82,6 +82,7 @@ __all__ = [
     "Expression",
     "ExpressionError",
     "GlobalKTable",
+    "InputLost",
     "JoinWindows",
     "KGroupedStream",
     "KGroupedTable",
@@ -98,6 +99,7 @@ __all__ = [
     "SessionStore",
     "SessionWindows",
     "SlidingWindows",
+    "StateLost",
     "StreamsBuilder",
     "Suppressed",
     "TimeWindows",

@@ -15,5 +15,9 @@ class StateLost(RuntimeError):
     """State cannot be read back whole: the application ends instead of going on with a part of it."""
 
 
+class InputLost(RuntimeError):
+    """Records that the application had still to read are gone; the text says what can be done."""
+
+
 class NotCopartitioned(TopologyError):
     """A join of topics whose equal keys may lie in partitions of different number."""

@@ -35,6 +35,7 @@ KNOWN: Final = {
     "direct.records.max": "a micro-batch of at most so many records is worked off by the driver, without Spark's jobs",
     "state.dir": "folder for Spark's checkpoints; its loss costs no record, places and state are in topics",
     "replication.factor": "of internal topics; -1 is the cluster's default",
+    "repartition.purge.interval.ms": "how often what was read is deleted from repartition topics",
     "transaction.timeout.ms": "how long a micro-batch may take",
     "compression.type": "of what is written",
 }
@@ -77,7 +78,6 @@ WITHOUT_EFFECT: Final = (
     "receive.buffer.bytes",
     "reconnect.backoff.max.ms",
     "reconnect.backoff.ms",
-    "repartition.purge.interval.ms",
     "retries",
     "rocksdb.config.setter",
     "send.buffer.bytes",
@@ -140,6 +140,7 @@ class Settings:
     direct_records_max: int | None = None
     folder: str = ""
     replication_factor: int = -1
+    purge_interval_ms: int = 30_000
     transaction_timeout_ms: int = 300_000
     compression: str = "none"
     topic_settings: dict[str, str] = field(default_factory=dict)
@@ -193,6 +194,7 @@ def settings_of(
         direct_records_max=_number(own, "direct.records.max", at_least=0),
         folder=own.get("state.dir") or str(Path(tempfile.gettempdir()) / "millstream-streams"),
         replication_factor=_replication(own),
+        purge_interval_ms=_number(own, "repartition.purge.interval.ms", at_least=1) or 30_000,
         transaction_timeout_ms=_number(own, "transaction.timeout.ms", at_least=1) or 300_000,
         compression=_compression(own.get("compression.type", "none")),
         topic_settings=topics,

@@ -10,6 +10,7 @@ Without `key=` and `value=` keys are texts and values JSON, or what the builder 
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from millstream.streams.dsl.stream import KStream
@@ -22,7 +23,7 @@ from millstream.streams.serdes import JSON_SERDE, STRING_SERDE, Serde, serde_of
 from millstream.streams.topology import Topology
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from millstream.streams.plan.stores import Store
 
@@ -33,6 +34,7 @@ def stream_of(
     key: Serde,
     value: Serde,
     *,
+    pattern: re.Pattern[str] | None = None,
     timestamp_of: Callable[[Any, Any, int], int] | None = None,
     partitions: int | None = None,
     name: str | None = None,
@@ -44,17 +46,15 @@ def stream_of(
         name=own,
         schema=schema,
         topics=topics,
+        pattern=pattern,
         key_serde=key,
         value_serde=value,
         timestamp_of=timestamp_of,
         partitions=partitions,
     )
-    for topic in topics:
-        if not topic:
-            raise TopologyError("a topic without a name")
-        known = draft.source_of(topic)
-        if known is None:
-            continue
+    if not all(topics):
+        raise TopologyError("a topic without a name")
+    for topic, known in draft.read_by(node):
         if isinstance(known, StreamSource) and _reads_as(known) == _reads_as(node):
             return KStream(draft, Flow(known.name, key, value, schema, (known.name,)))
         raise TopologyError(f"topic {topic!r} is read already, by {known.name}, in another way: use that one's result")
@@ -63,7 +63,23 @@ def stream_of(
 
 
 def _reads_as(source: StreamSource) -> tuple[object, ...]:
-    return source.topics, source.key_serde, source.value_serde, source.timestamp_of
+    return source.topics, source.pattern, source.key_serde, source.value_serde, source.timestamp_of
+
+
+def _topics(given: tuple[str | Sequence[str] | re.Pattern[str], ...]) -> tuple[tuple[str, ...], re.Pattern[str] | None]:
+    """Names, or a pattern."""
+    names: list[str] = []
+    for each in given:
+        if isinstance(each, re.Pattern):
+            if len(given) > 1:
+                raise TopologyError(
+                    f"the pattern {each.pattern!r} stands alone: merge it with a stream of other topics"
+                )
+            return (), each
+        names += [each] if isinstance(each, str) else each
+    if not names:
+        raise TopologyError("a stream of no topic")
+    return tuple(names), None
 
 
 class StreamsBuilder:
@@ -74,19 +90,28 @@ class StreamsBuilder:
 
     def stream(
         self,
-        *topics: str,
+        *topics: str | Sequence[str] | re.Pattern[str],
         key: Any = None,
         value: Any = None,
         timestamp_of: Callable[[Any, Any, int], int] | None = None,
         partitions: int | None = None,
         name: str | None = None,
     ) -> KStream:
-        """The records of topics. `timestamp_of(key, value, timestamp)` may take the time from the record's value."""
-        if not topics:
-            raise TopologyError("a stream of no topic")
+        """The records of topics: their names, a list of names, or a compiled pattern that whole names match.
+
+        `timestamp_of(key, value, timestamp)` may take the time from the record's value.
+        """
+        names, pattern = _topics(topics)
         key_serde, value_serde = self._serdes(key, value)
         return stream_of(
-            self.draft, topics, key_serde, value_serde, timestamp_of=timestamp_of, partitions=partitions, name=name
+            self.draft,
+            names,
+            key_serde,
+            value_serde,
+            pattern=pattern,
+            timestamp_of=timestamp_of,
+            partitions=partitions,
+            name=name,
         )
 
     def table(

@@ -23,6 +23,7 @@ from millstream.streams.interpret.topics import Raw, TestInputTopic, TestOutputT
 from millstream.streams.interpret.wiring import Wiring
 from millstream.streams.plan.names import nearest
 from millstream.streams.plan.nodes import GlobalTableSource, Sink, StreamSource, TableSource
+from millstream.streams.plan.plan import matches
 from millstream.streams.serdes import Serde, serde_of
 
 if TYPE_CHECKING:
@@ -43,10 +44,13 @@ class TopologyTestDriver:
         self._wiring = Wiring(topology.plan, self._task, self._write)
         self._inputs: dict[str, tuple[Serde, Serde]] = {}
         self._global_topics: set[str] = set()
+        self._by_pattern: list[StreamSource] = []
         for node in topology.plan.nodes:
             match node:
                 case StreamSource(topics=topics):
                     self._inputs.update(dict.fromkeys(topics, (node.key_serde, node.value_serde)))
+                    if node.pattern is not None:
+                        self._by_pattern.append(node)
                 case TableSource(topic=topic) | GlobalTableSource(topic=topic):
                     self._inputs[topic] = (node.store.key_serde, node.store.value_serde)
                     if isinstance(node, GlobalTableSource):
@@ -58,9 +62,9 @@ class TopologyTestDriver:
         self, name: str, *, key: Any = None, value: Any = None, start_ms: int | None = None, auto_advance_ms: int = 0
     ) -> TestInputTopic:
         """A way in. Without serdes it writes as the topology reads. Records without a time get the topic's."""
-        known = self._inputs.get(name)
-        if known is None:
+        if not self._reads(name):
             raise TopologyError(f"the topology does not read topic {name!r}{nearest(name, list(self._inputs))}")
+        known = self._inputs[name]
         return TestInputTopic(
             self,
             name,
@@ -82,6 +86,17 @@ class TopologyTestDriver:
         value_serde = meant[0].value_serde if value is None else serde_of(value)
         return TestOutputTopic(self._outputs.setdefault(name, deque()), name, key_serde, value_serde)
 
+    def _reads(self, topic: str) -> bool:
+        """Whether the topology reads a topic; one that matches a pattern is there as soon as it is spoken of."""
+        if topic not in self._inputs and self._by_pattern:
+            meant = [node for node in self._by_pattern if matches(node, topic)]
+            if len(meant) > 1:
+                raise TopologyError(f"topic {topic!r} would be read twice, by {meant[0].name} and by {meant[1].name}")
+            for node in meant:
+                self._inputs[topic] = (node.key_serde, node.value_serde)
+                self._wiring.read(topic, node)
+        return topic in self._inputs
+
     def produced_topic_names(self) -> list[str]:
         """The topics that something was written to."""
         return [name for name, records in self._outputs.items() if records]
@@ -96,6 +111,8 @@ class TopologyTestDriver:
             self._task.handlers[topic](key, value, timestamp_ms, headers)
             return
         task = self._task
+        if self._by_pattern:
+            self._reads(topic)
         if topic in task.clocks:
             timestamp_ms = task.clocks[topic](key, value, timestamp_ms)
         task.process(topic, key, value, timestamp_ms, headers)
@@ -107,7 +124,7 @@ class TopologyTestDriver:
         if records is None:
             records = self._outputs[topic] = deque()
         records.append((key, value, timestamp, headers))
-        if topic in self._inputs:
+        if topic in self._inputs or (self._by_pattern and self._reads(topic)):
             if topic in self._global_topics:
                 self._task.handlers[topic](key, value, timestamp, headers)
             else:

@@ -51,6 +51,7 @@ class Wiring:
         self.stores: dict[str, Any] = {name: make_store(spec) for name, spec in plan.stores.items()}
         self.closers: list[Callable[[], None]] = []
         self._steps: dict[str, tuple[Step, ...]] = {}
+        self._streams: dict[str, Step] = {}
         self._suppressing: dict[str, tables.Suppressing] = {}
         for node in reversed(plan.nodes):
             task.keeping = node.name
@@ -98,17 +99,23 @@ class Wiring:
 
     def _source(self, node: n.StreamSource | n.TableSource | n.GlobalTableSource, forward: Step) -> None:
         if isinstance(node, n.StreamSource):
-            step = stateless.from_topic(node.key_serde.deserialize, node.value_serde.deserialize, forward)
+            self._streams[node.name] = stateless.from_topic(
+                node.key_serde.deserialize, node.value_serde.deserialize, forward
+            )
             for topic in node.topics:
-                self._task.handlers[topic] = step
-                if node.timestamp_of is not None:
-                    self._task.clocks[topic] = _clock(node)
+                self.read(topic, node)
             return
         store = self.stores.get(node.store.name)
         sends_old = isinstance(node, n.TableSource) and node.sends_old_values
         as_table = tables.table_source(self._task, store, forward, sends_old=sends_old)
         serdes = node.store.key_serde, node.store.value_serde
         self._task.handlers[node.topic] = stateless.from_topic(serdes[0].deserialize, serdes[1].deserialize, as_table)
+
+    def read(self, topic: str, node: n.StreamSource) -> None:
+        """Let a source take a topic's records; one with a pattern may get more topics at any time."""
+        self._task.handlers[topic] = self._streams[node.name]
+        if node.timestamp_of is not None:
+            self._task.clocks[topic] = _clock(node)
 
     # -- records one by one
 

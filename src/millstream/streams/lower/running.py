@@ -17,26 +17,31 @@ from typing import TYPE_CHECKING, Any
 from millstream.client.groups import committed_offsets
 from millstream.client.sync import SyncClient
 from millstream.spark.exactly_once_sink import Sink, begin
+from millstream.streams.lower.beside import beside_of
 from millstream.streams.lower.deciding import refuse_unknown
 from millstream.streams.lower.direct.eligible import runs_directly
 from millstream.streams.lower.direct.engine import DirectEngine
-from millstream.streams.lower.membership import Membership
+from millstream.streams.lower.losses import in_words_of_streams
 from millstream.streams.lower.native.engine import NativeEngine
 from millstream.streams.lower.native.json_source import JsonDataSource
 from millstream.streams.lower.native.supported import why_not
+from millstream.streams.lower.patterns import has_patterns, with_present_topics
 from millstream.streams.lower.sinking import EngineLayout
 from millstream.streams.lower.subtopologies import subtopologies
 from millstream.streams.lower.tasks.engine import TaskEngine
 from millstream.streams.lower.topics import prepare_topics
-from millstream.streams.lower.trimming import Trimming
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
     from millstream.client.grouping import TopicPartition
+    from millstream.streams.lower.beside import Beside
+    from millstream.streams.lower.membership import Membership
+    from millstream.streams.lower.purging import Purging
     from millstream.streams.lower.sinking import Engine
     from millstream.streams.lower.subtopologies import SubTopology
+    from millstream.streams.lower.trimming import Trimming
     from millstream.streams.settings import Guarantee, Settings
     from millstream.streams.topology import Topology
 
@@ -65,14 +70,15 @@ class Running:
         guarantee: Guarantee,
         trigger: str | None,
     ) -> None:
-        self._plan = topology.plan
+        # Where it has patterns, their topics are put in at every start.
+        self._given_plan = self._plan = topology.plan
         self._settings = settings
         self._given = spark
         self._exactly_once = guarantee == "exactly_once_v2"
         self._trigger = trigger
         self._parts = subtopologies(self._plan)
         self.queries: list[StreamingQuery] = []
-        self._beside: list[Membership | Trimming] = []
+        self._beside: list[Membership | Trimming | Purging] = []
         self._letting_go = threading.Lock()
         self._all_started = False
 
@@ -84,6 +90,7 @@ class Running:
         spark = millstream_spark.session() if self._given is None else millstream_spark.register(self._given)
         spark.dataSource.register(JsonDataSource)
         with SyncClient(self._settings.connection) as client:
+            self._find_topics(client)
             counts = client.run(prepare_topics, self._plan, self._settings)
             self._fence_others(client)
             places = self._committed(spark, client, counts)
@@ -98,12 +105,17 @@ class Running:
         if not self.is_active:
             self._let_go()
 
+    def _find_topics(self, client: SyncClient) -> None:
+        if has_patterns(self._given_plan):
+            self._plan = client.run(with_present_topics, self._given_plan, self._settings.application_id)
+            self._parts = subtopologies(self._plan)
+
     def _start_queries(
         self,
         spark: SparkSession,
         counts: dict[str, int],
         places: dict[TopicPartition, int],
-        membership: Membership,
+        beside: Beside,
     ) -> None:
         run_id = f"{self._settings.application_id}/{time.time_ns()}"
         for part in self._parts:
@@ -116,27 +128,16 @@ class Running:
                 log.info("sub-topology %d runs in Python: %s", part.number, reason)
                 engine = TaskEngine(self._plan, part, self._settings, partitions, run_id)
             rows = self._read(spark, part, engine, counts, places)
-            self._started(rows, part, engine, counts, membership)
+            self._started(rows, part, engine, counts, beside)
         if self._trigger == AVAILABLE_NOW:
             threading.Thread(target=self._stop_when_done, name=f"until-done-{run_id}", daemon=True).start()
 
-    def _start_beside(self) -> Membership:
-        """What an application does besides its queries."""
-        settings = self._settings
-        topics = dict.fromkeys(name for part in self._parts for name in self._names(part))
-        membership = Membership(settings.connection, settings.application_id, list(topics))
-        retentions_ms = {
-            part.changelog(store, settings.application_id): store.changelog_retention_ms
-            for part in self._parts
-            for store in part.logged
-            # Who says another retention leaves it to the brokers.
-            if store.changelog_retention_ms is not None and "retention.ms" not in settings.topic_settings
-        }
-        trimming = Trimming(settings.connection, retentions_ms, settings.application_id)
-        self._beside = [membership, trimming]
-        for each in self._beside:
+    def _start_beside(self) -> Beside:
+        beside = beside_of(self._parts, self._settings)
+        self._beside = [*beside]
+        for each in beside:
             each.start()
-        return membership
+        return beside
 
     def _let_go(self) -> None:
         """All has ended; the last to notice may be several."""
@@ -184,13 +185,13 @@ class Running:
         return str(PurePosixPath(self._settings.folder) / self._settings.application_id / str(part.number))
 
     def _started(
-        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], membership: Membership
+        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], beside: Beside
     ) -> StreamingQuery:
         """One after the other: each source starts a Python of its own, which Spark gives ten seconds. On a busy machine
         that is too short at times, so a query that died of it is started again."""
         place = len(self.queries)
         for _ in range(_STARTS):
-            query = self._start_query(rows, part, engine, counts, membership)
+            query = self._start_query(rows, part, engine, counts, beside)
             # Now already, so that it is stopped with the others if this is interrupted.
             self.queries[place:] = [query]
             deadline = time.monotonic() + _START_S
@@ -215,9 +216,9 @@ class Running:
     ) -> DataFrame:
         first = _EARLIEST if self._settings.reset == "earliest" else _LATEST
         starts: dict[str, dict[str, int]] = {}
-        for name in self._names(part):
+        for topic, name in zip(part.topics, self._names(part), strict=True):
             # What waits in an internal topic is never skipped.
-            default = _EARLIEST if name.startswith(f"{self._settings.application_id}-") else first
+            default = _EARLIEST if topic in part.internal_topics else first
             starts[name] = {str(index): places.get((name, index), default) for index in range(counts[name])}
         reader = spark.readStream.format(engine.format).options(
             **{f"kafka.{name}": value for name, value in self._settings.connection.items()}
@@ -228,7 +229,7 @@ class Running:
         return reader.option("maxOffsetsPerTrigger", str(at_once)).schema(engine.schema).load()
 
     def _start_query(
-        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], membership: Membership
+        self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], beside: Beside
     ) -> StreamingQuery:
         settings = self._settings
         checkpoint = self._checkpoint(part)
@@ -236,7 +237,15 @@ class Running:
         if isinstance(engine, NativeEngine) and runs_directly(self._plan, part):
             direct = DirectEngine(self._plan, part, settings, engine)
         fixed = {name: counts[name] for name in self._names(part)} if part.logged or part.table_stores else {}
-        layout = EngineLayout(engine, settings.connection, settings.compression, checkpoint, direct, partitions=fixed)
+        layout = EngineLayout(
+            engine,
+            settings.connection,
+            settings.compression,
+            checkpoint,
+            direct,
+            partitions=fixed,
+            begun=beside.purging.begun,
+        )
         sink = Sink(
             layout,  # type: ignore[arg-type]  # it writes as one
             location=checkpoint,
@@ -244,7 +253,7 @@ class Running:
             group=settings.application_id,
             transactional_id=self._transactional_id(part),
             transaction_timeout_ms=settings.transaction_timeout_ms,
-            commit=membership.commit,
+            commit=beside.membership.commit,
         )
         writer = rows.writeStream.foreachBatch(sink).queryName(f"{settings.application_id}-{part.number}")
         writer = writer.option("checkpointLocation", checkpoint)
@@ -289,11 +298,11 @@ class Running:
             time.sleep(_POLL_S)
 
     def _raise_failure(self) -> None:
-        for query in self.queries:
+        for part, query in zip(self._parts, self.queries, strict=False):
             failure = query.exception()
             if failure is not None:
                 self.stop()
-                raise failure
+                raise in_words_of_streams(failure, part, self._settings.application_id, self._checkpoint(part))
 
     def process_all_available(self) -> None:
         """A sub-topology may feed another, or itself through one: this goes around until nobody has done anything."""

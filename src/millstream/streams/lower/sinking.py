@@ -18,7 +18,7 @@ from millstream.spark.offsets import Offsets
 from millstream.streams.errors import TopologyError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pyspark.sql import DataFrame, Row
 
@@ -86,8 +86,10 @@ class EngineLayout:
         direct: DirectEngine | None = None,
         *,
         partitions: Mapping[str, int] | None = None,
+        begun: Callable[[Mapping[TopicPartition, int]], None] | None = None,
     ) -> None:
-        """`partitions` are those of topics that must not grow: a key's state stays where the key was."""
+        """`partitions` are those of topics that must not grow: a key's state stays where the key was. `begun` is told
+        where each micro-batch starts."""
         self.options = dict(connection)
         self._engine = engine
         self._direct = direct
@@ -96,10 +98,13 @@ class EngineLayout:
         self._layout = Layout(self.options, engine.only_topic, columns, Codec[compression.upper()])
         self._location = checkpoint
         self._partitions = dict(partitions or {})
+        self._begun = begun
         self._checkpoint: Checkpoint | None = None
 
     def write(self, batch: DataFrame, client: SyncClient, transaction: Transaction | None, batch_id: int) -> list[Any]:
         span = self._span(batch, batch_id)
+        if self._begun is not None:
+            self._begun(span.starts)
         if self._direct is not None:
             directly = self._direct.write(batch.sparkSession, client, transaction, batch_id, span)
             if directly is not None:

@@ -60,7 +60,8 @@ def _said(part: Part, followers: dict[str, list[str]], prefix: str) -> list[str]
     match part:
         case Source(name, topics, internal):
             read = ", ".join(prefix + topic if internal else topic for topic in sorted(topics))
-            return [f"    Source: {name} (topics: [{read}])", f"      --> {after}"]
+            said = f"[{read}]" if part.pattern is None else part.pattern
+            return [f"    Source: {name} (topics: {said})", f"      --> {after}"]
         case Processor(name, _, stores):
             kept = ", ".join(sorted(stores))
             return [f"    Processor: {name} (stores: [{kept}])", f"      --> {after}", f"      <-- {before}"]
@@ -94,8 +95,9 @@ class _Drawing:
     def _arrows(self, part: Part) -> list[str]:
         arrows = [f"  {_id(name)} --> {_id(part.name)}" for name in part.inputs]
         match part:
-            case Source(topics=topics):
-                arrows += [f"  {self._topic(topic)} --> {_id(part.name)}" for topic in topics]
+            case Source(topics=topics, pattern=pattern):
+                shown = topics if pattern is None else (pattern,)
+                arrows += [f"  {self._topic(topic)} --> {_id(part.name)}" for topic in shown]
             case Writer(topic=topic):
                 arrows.append(f"  {_id(part.name)} --> {self._topic(topic or 'by record')}")
             case Processor(stores=stores):

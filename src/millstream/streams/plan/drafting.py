@@ -19,7 +19,6 @@ from millstream.streams.plan.names import GENERATED_REPARTITION, Names, nearest
 from millstream.streams.plan.nodes import (
     AnyNode,
     ForeignKeyJoin,
-    GlobalTableSource,
     Process,
     Repartition,
     Schema,
@@ -36,11 +35,13 @@ from millstream.streams.plan.nodes import (
     TableSource,
     ToTable,
 )
-from millstream.streams.plan.plan import Plan, stores_of
+from millstream.streams.plan.plan import Plan, matches, stores_of, topics_read
 from millstream.streams.serdes import JSON_SERDE, STRING_SERDE, Serde, serde_of
 from millstream.streams.types import ANY, NULL
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from millstream.streams.plan.stores import KeyValueStore, Store
     from millstream.streams.types import DataType
     from millstream.streams.windows import Windows
@@ -93,11 +94,24 @@ class Draft:
     def source_of(self, topic: str) -> AnyNode | None:
         """The node that reads a topic already."""
         for node in self._nodes.values():
-            if isinstance(node, StreamSource) and topic in node.topics:
-                return node
-            if isinstance(node, TableSource | GlobalTableSource) and node.topic == topic:
+            if topic in topics_read(node) or (isinstance(node, StreamSource) and matches(node, topic)):
                 return node
         return None
+
+    def read_by(self, source: StreamSource) -> Iterator[tuple[str, AnyNode]]:
+        """The topics of a source that another node reads already, and that node; patterns by what is known so far."""
+        for topic in source.topics:
+            found = self.source_of(topic)
+            if found is not None:
+                yield topic, found
+        if source.pattern is None:
+            return
+        for node in self._nodes.values():
+            if isinstance(node, StreamSource) and node.pattern == source.pattern:
+                yield source.pattern.pattern, node
+            for topic in topics_read(node):
+                if matches(source, topic):
+                    yield topic, node
 
     def add_store(self, store: Store) -> None:
         self.names.take(store.name, "store")
@@ -282,6 +296,8 @@ def _takes_null_keys(node: AnyNode) -> bool:
 
 def _topic(node: AnyNode) -> str:
     match node:
+        case StreamSource(pattern=pattern) if pattern is not None:
+            return f"what matches {pattern.pattern!r}"
         case StreamSource(topics=topics):
             return f"topic {topics[0]!r}"
         case TableSource(topic=topic) | Repartition(topic=topic):

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from millstream.streams.types import ANY, DataType
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Callable
 
     from millstream.streams.expressions.tree import Expression
@@ -50,9 +51,13 @@ class Node:
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSource(Node):
-    """Records of topics, as a stream."""
+    """Records of topics, as a stream.
+
+    With a pattern its topics are known where the plan runs; whole names match it.
+    """
 
     topics: tuple[str, ...]
+    pattern: re.Pattern[str] | None = None
     key_serde: Serde
     value_serde: Serde
     timestamp_of: Callable[[Any, Any, int], int] | None = None

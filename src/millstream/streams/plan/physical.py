@@ -46,6 +46,8 @@ class Source:
     topics: tuple[str, ...]
     internal: bool = False
     inputs: tuple[str, ...] = ()
+    # What the topics have to match; which they are is known where it runs.
+    pattern: str | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,7 @@ def parts_of_node(plan: Plan, node: AnyNode) -> Iterator[Part]:
 
 def _source(node: StreamSource | TableSource | GlobalTableSource) -> Iterator[Part]:
     if isinstance(node, StreamSource):
-        yield Source(node.name, node.topics)
+        yield Source(node.name, node.topics, pattern=None if node.pattern is None else node.pattern.pattern)
     elif isinstance(node, TableSource):
         yield Source(node.source, (node.topic,))
         yield Processor(node.name, (node.source,), _own(node))

@@ -11,7 +11,16 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from millstream.streams.expressions.tree import Expression, same
-from millstream.streams.plan.nodes import AnyNode, ForeignKeyJoin, Process, StreamJoin, TableSource, ToTable
+from millstream.streams.plan.nodes import (
+    AnyNode,
+    ForeignKeyJoin,
+    GlobalTableSource,
+    Process,
+    StreamJoin,
+    StreamSource,
+    TableSource,
+    ToTable,
+)
 from millstream.streams.plan.stores import KeyValueStore
 
 if TYPE_CHECKING:
@@ -69,6 +78,21 @@ def stores_of(node: AnyNode) -> list[Store]:
             return [node.store] if node.materialized else []
     store = getattr(node, "store", None)
     return [] if store is None else [store]
+
+
+def topics_read(node: AnyNode) -> tuple[str, ...]:
+    """The topics of others that a node reads, as far as they have names."""
+    match node:
+        case StreamSource(topics=topics):
+            return topics
+        case TableSource(topic=topic) | GlobalTableSource(topic=topic):
+            return (topic,)
+    return ()
+
+
+def matches(source: StreamSource, topic: str) -> bool:
+    """Whether a topic is one that a source reads by its pattern."""
+    return source.pattern is not None and source.pattern.fullmatch(topic) is not None
 
 
 _QUIET = {"name", "inputs", "schema", "sends_old_values", "with_key", "negated", "materialized", "drops_null_keys"}
