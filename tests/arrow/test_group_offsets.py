@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
 from millstream import arrow
+from millstream.client.errors import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,3 +46,12 @@ def test_a_group_goes_on_where_a_stream_was_left(bootstrap: str, topic: str) -> 
 
 def test_a_group_that_nobody_knows_has_no_offsets(bootstrap: str, fresh_name: str) -> None:
     assert arrow.committed(bootstrap, fresh_name) == {}
+
+
+def test_offsets_of_a_topic_that_does_not_exist_are_refused_at_once(bootstrap: str, topic: str) -> None:
+    # The client's patience is a minute, and a test's is not.
+    options = {"bootstrap.servers": bootstrap, "api.timeout.ms": 600_000}
+    with pytest.raises(Refusal, match="UNKNOWN_TOPIC_OR_PARTITION"):
+        arrow.commit(options, topic, {(f"{topic}-missing", 0): 3})
+    with pytest.raises(Refusal, match="there is no partition 1"):
+        arrow.commit(options, topic, {(topic, 1): 3})

@@ -16,10 +16,11 @@ from millstream.arrow.encoding import Encoder, Names, rows_of
 from millstream.arrow.schema import SCHEMA
 from millstream.client.errors import CorruptBatch
 from millstream.client.fetch import Fetched
+from millstream.client.reading import next_offset
 from millstream.records._walker import BrokenRecords
 from millstream.records.batch import HEADER_BYTES, read_header
 from millstream.records.building import assemble, encode_batch
-from millstream.records.codecs import Codec
+from millstream.records.codecs import Codec, Limits
 from millstream.records.partitioning import partition_for_key
 from millstream.records.reading import decode_records
 from tests.arrow.native import INSTALLED, PLAIN
@@ -118,7 +119,8 @@ def test_rows_become_the_records_that_they_say(parts: list[list[Any]], codec: Co
     # A slice, so that no column starts at the beginning of its buffers.
     table = table_of([records[0], *records]).slice(1)
     encoder = Encoder(codec, batch_bytes, None, transactional=False)
-    rows, at, found = rows_of(table, ALL, 0), 0, []
+    # No time is now, and here that is none either.
+    rows, at, found = rows_of(table, ALL, -1), 0, []
     order = memoryview(pa.array(range(len(records)), pa.int32()).buffers()[1]).cast("B").cast("i")
     while at < len(records):
         batch, after = encoder.encode(rows, order, at, len(records), 0)
@@ -152,6 +154,43 @@ def test_broken_records_are_described_as_the_walker_does() -> None:
     with pytest.raises(CorruptBatch, match=r"topic 't' partition 3 offset 0: record 1 of the batch") as caught:
         list(Decoder(SCHEMA, read_committed=True).decode(fetched(bytes(assemble(header, batch[HEADER_BYTES:]))), 0, 9))
     assert str(BrokenRecords(1, 1)) in str(caught.value)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.ZSTD])
+@pytest.mark.parametrize("damage", ["crc", "records", "header"])
+def test_what_lies_before_a_broken_batch_is_handed_out_first(damage: str, codec: Codec) -> None:
+    batches = [encode_batch([(None, b"v%d" % n, (), 5)] * 2, base_offset=2 * n, codec=codec) for n in range(3)]
+    middle = bytearray(batches[1])
+    if damage == "crc":
+        middle[-1] ^= 1
+    elif damage == "records":
+        middle = bytearray(assemble(read_header(middle)._replace(count=3), middle[HEADER_BYTES:]))
+    else:
+        # The magic: nobody knows what comes behind it.
+        middle[16] = 7
+    answer = fetched(bytes(batches[0] + middle + batches[2]))
+    assert next_offset(answer, 0) == (2 if damage == "header" else 6)
+    seen: list[tuple[list[int], int]] = []
+
+    def read() -> None:
+        for batch, position in Decoder(SCHEMA, read_committed=True).decode(answer, 0, 9):
+            seen.append((batch.column("offset").to_pylist(), position))
+
+    with pytest.raises(CorruptBatch) as caught:
+        read()
+    assert seen == [([0, 1], 2)]
+    assert caught.value.offset == 2
+    assert caught.value.next_offset == (None if damage == "header" else 4)
+
+
+def test_a_reader_takes_what_is_all_repetition(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch = encode_batch([(None, bytes(30_000_000), (), 0)], codec=Codec.ZSTD)
+    assert len(batch) * 1_000 < 30_000_000
+    ((found, _),) = Decoder(SCHEMA, read_committed=True).decode(fetched(bytes(batch)), 0, 9)
+    assert len(found.column("value")[0].as_buffer()) == 30_000_000
+    monkeypatch.setattr(decoding, "READ_LIMITS", Limits(1_000_000, 1 << 31))
+    with pytest.raises(CorruptBatch, match="topic 't' partition 3 offset 0: the batch decompresses to more than"):
+        list(Decoder(SCHEMA, read_committed=True).decode(fetched(bytes(batch)), 0, 9))
 
 
 def test_header_names_that_are_no_text_are_replaced() -> None:

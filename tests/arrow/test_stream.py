@@ -82,8 +82,16 @@ def test_offsets_are_where_another_stream_goes_on(bootstrap: str, make_topic: Ca
 def test_nothing_to_read_ends_at_once(bootstrap: str, topic: str) -> None:
     with arrow.stream(bootstrap, topic, end="latest") as stream:
         assert list(stream) == []
-    with arrow.stream(bootstrap, f"^{topic}-nothing") as stream:
+    with arrow.stream(bootstrap, f"^{topic}-nothing", end="latest") as stream:
         assert list(stream) == []
+
+
+def test_a_pattern_may_match_nothing_yet(bootstrap: str, make_topic: Callable[..., str], fresh_name: str) -> None:
+    options = {"bootstrap.servers": bootstrap, "metadata.max.age.ms": 50}
+    with arrow.stream(options, f"^{fresh_name}-later") as stream:
+        later = make_topic(1, "-later")
+        arrow.write(bootstrap, later, table(b"a"))
+        assert values(next(stream)) == [b"a"]
 
 
 def test_new_partitions_and_topics_are_taken_up(bootstrap: str, make_topic: Callable[..., str]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -245,12 +247,31 @@ def test_the_topic_may_be_a_column(bootstrap: str, make_topic: Callable[..., str
         arrow.write(bootstrap, None, table.select(["value"]))
 
 
+def test_arguments_come_as_people_write_them(bootstrap: str, topic: str) -> None:
+    arrow.write(bootstrap=[bootstrap], topic=topic, table_or_batches=pa.table({"value": ["a"]}), compression=None)
+    found = arrow.read(bootstrap=(bootstrap,), topic=topic, columns="value", start=np.int64(0), partitions=0)
+    assert found.to_pylist() == [{"value": b"a"}]
+
+
 def test_a_record_larger_than_a_batch_gets_its_own(bootstrap: str, topic: str) -> None:
     sizes = [10, 50_000, 10, 10, 60_000]
     arrow.write(bootstrap, topic, pa.table({"value": [b"x" * size for size in sizes]}), batch_bytes=1000)
     assert [len(value) for value in arrow.read(bootstrap, topic).column("value").to_pylist()] == sizes
     with pytest.raises(Refusal, match="MESSAGE_TOO_LARGE"):
         arrow.write(bootstrap, topic, pa.table({"value": [b"x" * 3_000_000]}))
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_batches_are_as_small_as_the_topic_wants_them(
+    bootstrap: str, make_topic: Callable[..., str], compression: Any
+) -> None:
+    small, large = make_topic(max_message_bytes="20000"), make_topic(suffix="-large")
+    # Nothing to compress, which makes batches larger than what they are made of.
+    values = [random.Random(number).randbytes(1000) for number in range(100)]
+    topics = [small, large] * 50
+    written = arrow.write(bootstrap, None, pa.table({"value": values, "topic": topics}), compression=compression)
+    assert {place: each.records for place, each in written.items()} == {(small, 0): 50, (large, 0): 50}
+    assert arrow.read(bootstrap, small, columns=["value"])["value"].to_pylist() == values[::2]
 
 
 @pytest.mark.parametrize("acks", ["all", -1, 0, 1])

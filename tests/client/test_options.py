@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.client.errors import BadOption
-from millstream.client.options import Address, Options, SaslOptions, parse_addresses
+from millstream.client.options import Address, Options, SaslOptions, options_from, parse_addresses
 
 
 @pytest.mark.parametrize(
@@ -40,6 +40,21 @@ def test_a_login_is_read_by_librdkafkas_and_by_javas_names() -> None:
     }
     assert Options.parse(base | by_librdkafka).sasl == expected
     assert Options.parse(base | by_java).sasl == expected
+    single = {**by_java, "sasl.jaas.config": r"""X required username='ada' password='love\'"lace' serviceName="x";"""}
+    assert Options.parse(base | single).sasl == SaslOptions("SCRAM-SHA-512", "ada", "love'\"lace")
+
+
+def test_values_come_as_people_write_them() -> None:
+    options = options_from(
+        {"bootstrap.servers": ["a:1", "b:2"], "socket.timeout.ms": 5, "security.protocol": "ssl", "client.id": None}
+    )
+    assert options["bootstrap.servers"] == "a:1,b:2"
+    parsed = Options.parse({**options, "enable.ssl.certificate.verification": False})
+    assert (parsed.request_timeout_ms, parsed.client_id) == (5, "millstream")
+    assert parsed.tls is not None
+    assert not parsed.tls.verify_certificate
+    assert options_from(["a:1", "b:2"]) == options_from(("a:1", "b:2")) == {"bootstrap.servers": "a:1,b:2"}
+    assert options_from("a:1") == {"bootstrap.servers": "a:1"}
 
 
 @pytest.mark.parametrize(

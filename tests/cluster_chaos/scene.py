@@ -97,7 +97,7 @@ class Scene:
         )
 
     def works_on(
-        self, *, places: Iterable[Place] = PLACES, acked: int = 10, copied: int = 0, within_s: float = NOTICED_S
+        self, *, places: Iterable[Place] = PLACES, acked: int = 10, copied: int = 0, within_s: float = 2 * NOTICED_S
     ) -> None:
         """Clients get on while it lasts: everything that is written is acknowledged.
 

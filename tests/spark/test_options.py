@@ -6,9 +6,11 @@ import json
 from typing import Any
 
 import pytest
+from pyspark.sql import types as t
 
 from millstream.client.errors import BadOption
 from millstream.spark.options import EARLIEST, LATEST, Bound, parse_duration_ms, parse_read, parse_write
+from millstream.spark.schema import check_written
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -55,6 +57,8 @@ def test_names_are_known_in_any_case_as_spark_hands_them_over_in_lower_case() ->
         ({"subscribe": "a", "assign": '{"a":[0]}'}, "but assign and subscribe does"),
         ({"subscribe": " , "}, "names no topic"),
         ({"assign": "{}"}, "names no partition"),
+        ({"assign": '{"a":[0,-1]}'}, "partition -1 of topic 'a': they count from 0"),
+        ({"startingOffsets": '{"a":{"0":1.7}}'}, "must be JSON like"),
         ({"assign": "[0]"}, '{"topicA":[0,1],"topicB":[2,4]}'),
         ({"subscribePattern": "a["}, "no regular expression"),
         ({"startingOffsets": "latest"}, "cannot be latest"),
@@ -89,6 +93,23 @@ def test_a_streaming_read_has_no_end(name: str) -> None:
     value = {"endingOffsets": "latest", "endingTimestamp": "1"}.get(name, '{"a":{"0":1}}')
     with pytest.raises(BadOption, match="has no end"):
         read(streaming=True, **{name: value})
+
+
+def test_a_partition_that_is_named_twice_is_read_once() -> None:
+    found = read(assign='{"a":[1,0,1],"b":[0]}').selection
+    assert found.partitions == (("a", 1), ("a", 0), ("b", 0))
+    assert [found.includes(place) for place in (("a", 0), ("a", 2), ("c", 0))] == [True, False, False]
+    assert read(subscribePattern="a.*").selection.includes(("ab", 9))
+    assert not read(subscribe="a").selection.includes(("ab", 9))
+
+
+@pytest.mark.parametrize("kind", [t.StringType(), t.DateType(), t.DoubleType()], ids=str)
+def test_a_timestamp_that_is_no_time_is_left_out(kind: t.DataType, caplog: pytest.LogCaptureFixture) -> None:
+    columns = t.StructType([t.StructField("value", t.StringType()), t.StructField("timestamp", kind)])
+    assert check_written(columns, "orders") == ("value",)
+    assert f"the column 'timestamp' is a {kind.simpleString()}" in caplog.text
+    fitting = t.StructType([columns["value"], t.StructField("timestamp", t.TimestampNTZType())])
+    assert check_written(fitting, "orders") == ("value", "timestamp")
 
 
 def test_times_come_before_offsets_as_in_spark() -> None:
@@ -131,6 +152,7 @@ def test_settings_of_kafkas_clients_reach_the_client_or_are_known_to_have_no_eff
     [
         ({"kafka.transactional.id": "x"}, "exactly_once"),
         ({"kafka.partitioner.class": "x"}, "a column 'partition'"),
+        ({"kafka.partitioner.ignore.keys": "true"}, "a column 'partition'"),
         ({"kafka.acks": "2"}, "must be one of all, -1, 0, 1"),
         ({"startingOffsets": "earliest"}, "has no meaning for a write"),
         ({"topik": "x"}, "did you mean topic?"),

@@ -14,7 +14,7 @@ from millstream.client.admin.topics import delete_records, delete_topics
 from millstream.client.errors import BadOption
 from millstream.client.sync import SyncClient
 from millstream.spark.batch_reader import plan_batch
-from millstream.spark.following import plan_between
+from millstream.spark.following import new_since, plan_between
 from millstream.spark.loss import DataLost
 from millstream.spark.offsets import Offsets
 from millstream.spark.options import parse_read
@@ -79,3 +79,13 @@ def test_a_topic_that_was_deleted_after_a_batch_was_planned(bootstrap: str, make
             client.run(plan_between, Offsets({}), end, parse_read(given, streaming=True))
         options = parse_read({**given, "failOnDataLoss": "false"}, streaming=True)
         assert client.run(plan_between, Offsets({}), end, options) == [Range(kept, "id", 0, 0, 5)]
+
+
+def test_a_topic_that_the_options_do_not_name_any_more(bootstrap: str, make_topic: Callable[..., str]) -> None:
+    kept, left = make_topic(1, "-kept"), make_topic(1, "-left")
+    stood, latest = Offsets({(kept, 0): 0, (left, 0): 3}), Offsets({(kept, 0): 0})
+    options = parse_read({"kafka.bootstrap.servers": bootstrap, "subscribe": kept}, streaming=True)
+    with SyncClient({"bootstrap.servers": bootstrap}) as client:
+        said = f"'{left}' partition 0 is not among what the options say to read any more; the query has read it up to"
+        with pytest.raises(DataLost, match=said):
+            client.run(new_since, stood, latest, options)

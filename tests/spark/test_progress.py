@@ -6,7 +6,8 @@ import io
 import json
 import urllib.request
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from prometheus_client import CollectorRegistry, generate_latest
@@ -88,6 +89,24 @@ def test_the_metrics_have_the_same() -> None:
         assert line in page, page
 
 
+def test_a_query_that_runs_already_is_met_and_no_batch_counts_twice() -> None:
+    watch = Watch()
+    watch.meet("1", "orders", PROGRESS)
+    watch.meet("2", None, None)
+    assert [(each.name, each.rows_in_all, each.lag_in_all) for each in watch.snapshots()] == [
+        ("orders", 40, 9),
+        ("2", 0, None),
+    ]
+    watch.onQueryProgress(event(PROGRESS))
+    watch.onQueryProgress(event({**PROGRESS, "batchId": 8}))
+    watch.meet("1", "orders", PROGRESS)
+    assert [(each.rows_in_all, each.batch_id) for each in watch.snapshots()] == [(80, 8), (0, -1)]
+
+
+def event(progress: dict[str, object]) -> Any:
+    return SimpleNamespace(progress=SimpleNamespace(json=json.dumps(progress)))
+
+
 def test_a_running_query_is_seen(
     spark: SparkSession, bootstrap: str, make_topic: MakeTopic, load_stream: Load, tmp_path: Path
 ) -> None:
@@ -107,6 +126,8 @@ def test_a_running_query_is_seen(
                 lambda: [each for each in seen(table.watch, target) if each.rows_in_all == 100], "rows", within_s=120
             )
             page = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
+            with LiveTable(spark, console=Console(file=io.StringIO())) as later:
+                assert seen(later.watch, target), "a query that ran before is there at once"
             query.stop()
             wait_until(
                 lambda: [each for each in seen(table.watch, target) if each.state == ENDED], "its end", within_s=120

@@ -64,3 +64,12 @@ def test_the_session_is_set_up_for_topics(spark: SparkSession) -> None:
     assert "RocksDB" in str(spark.conf.get("spark.sql.streaming.stateStore.providerClass"))
     # RocksDB's state store works with the checked file system only.
     assert "RawLocalFileSystem" not in str(spark.sparkContext.getConf().get("spark.hadoop.fs.file.impl", ""))
+
+
+def test_settings_that_come_too_late_are_named(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    from millstream import spark as millstream_spark
+
+    millstream_spark.session(settings={"spark.sql.shuffle.partitions": "2"})
+    assert "do not reach it" not in caplog.text
+    millstream_spark.session(settings={"spark.executor.memory": "9g", "spark.sql.shuffle.partitions": "2"})
+    assert "these settings do not reach it: spark.executor.memory" in caplog.text

@@ -69,6 +69,32 @@ def test_a_record_that_does_not_parse_fails_with_its_place(
         typed(load(subscribe=topic), SCHEMA).rows.collect()
 
 
+def test_the_source_itself_makes_columns_of_json(
+    spark: SparkSession, bootstrap: str, make_topic: MakeTopic, load: Load
+) -> None:
+    topic = make_topic()
+    fill(bootstrap, topic, [*GOOD, b'{"order": "x"}'])
+    reader = spark.read.format("millstream").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
+    asked = reader.option("value.format", "json").schema(f"{SCHEMA}, offset bigint")
+    rows = asked.option("endingOffsets", json.dumps({topic: {"0": 20}})).load().where("order < 3").collect()
+    assert [tuple(row) for row in rows] == [(number, "Cork", number / 2, number) for number in range(3)]
+    with pytest.raises(PySparkException, match=f"topic '{topic}' partition 0 offset 20: the value does not fit"):
+        asked.option("endingOffsets", "latest").load().collect()
+    named = load(subscribe=topic, value_format="json", value_schema=SCHEMA, on_error="drop")
+    assert named.columns == [
+        "key",
+        "order",
+        "city",
+        "euros",
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        "timestampType",
+    ]
+    assert named.count() == 20
+
+
 def test_a_dropped_record_is_counted(bootstrap: str, make_topic: MakeTopic, load_stream: Load, tmp_path: Path) -> None:
     source, target = make_topic(), make_topic(suffix="-copy")
     fill(bootstrap, source, [*GOOD, *BAD])
@@ -96,8 +122,8 @@ def test_dead_letters_have_the_reason_in_their_headers(
         "kafka.bootstrap.servers": bootstrap,
         "subscribe": source,
         "startingOffsets": "earliest",
-        "value.format": "json",
-        "value.schema": SCHEMA,
+        "Value.Format": "json",
+        "VALUE.SCHEMA": SCHEMA,
         "on.error": "dead-letter",
     }
     orders = read_typed(spark, options)

@@ -25,7 +25,7 @@ class SecuredKafka:
         self.tls, self.sasl, self.sasl_tls, self.certificate = tls, sasl, sasl_tls, certificate
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
+def self_signed(folder: Path) -> tuple[Path, Path]:
     """(certificate, key and certificate in one file) for 127.0.0.1, signed by itself."""
     openssl = require("openssl", "a certificate is made for the test")
     certificate, key, both = folder / "certificate.pem", folder / "key.pem", folder / "both.pem"
@@ -39,7 +39,7 @@ def _certificate(folder: Path) -> tuple[Path, Path]:
 @contextmanager
 def secured_kafka(folder: Path) -> Iterator[SecuredKafka]:
     """Running, with the user ada, whose password is lovelace."""
-    certificate, keystore = _certificate(folder)
+    certificate, keystore = self_signed(folder)
     plain, tls, sasl, sasl_tls, controller = free_ports(5)
     addresses = {"BROKER": plain, "TLS": tls, "SASL": sasl, "SASLTLS": sasl_tls, "CONTROLLER": controller}
     logins = {

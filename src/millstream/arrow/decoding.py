@@ -16,8 +16,8 @@ import pyarrow as pa
 from millstream.arrow.constants import Constants
 from millstream.arrow.headers import header_array
 from millstream.client.errors import CorruptBatch
-from millstream.client.reading import visible_batches
-from millstream.protocol.errors import CorruptMessage
+from millstream.client.reading import READ_LIMITS, corrupt, visible_batches
+from millstream.protocol.errors import BrokerError, CorruptMessage
 from millstream.records import _columns, _walker
 from millstream.records.batch import HEADER_BYTES, crc_of
 from millstream.records.codecs import Codec, decompress
@@ -51,6 +51,7 @@ class Decoder:
         With each record batch comes the offset to read on from after it.
         """
         chunk = _Chunk(fetched, start, end)
+        broken: CorruptBatch | None = None
         offset = start
         try:
             for position, header in visible_batches(fetched, start, read_committed=self._read_committed):
@@ -58,16 +59,24 @@ class Decoder:
                 if offset >= end:
                     break
                 if chunk.bytes >= CHUNK_BYTES or chunk.log_append_time != header.is_log_append_time:
-                    for batch in chunk.batches(self.schema, self._constants):
-                        yield batch, offset
+                    yield from chunk.batches(self.schema, self._constants, offset)
                     chunk = _Chunk(fetched, start, end)
                 if self._check_crcs and crc_of(fetched.batches, position, header.size) != header.crc:
-                    raise CorruptBatch(fetched.topic, fetched.partition, offset, "the CRC of the batch is wrong")
-                chunk.add(position, header)
+                    broken = corrupt(fetched, position, header, "the CRC of the batch is wrong")
+                    break
+                try:
+                    chunk.add(position, header)
+                except BrokerError as error:
+                    broken = corrupt(fetched, position, header, str(error))
+                    break
+                offset = header.next_offset
         except CorruptMessage as error:
-            raise CorruptBatch(fetched.topic, fetched.partition, offset, str(error)) from error
-        for batch in chunk.batches(self.schema, self._constants):
-            yield batch, min(end, chunk.next_offset)
+            broken = CorruptBatch(fetched.topic, fetched.partition, offset, str(error))
+        # What lies before the one that cannot be read is handed out first.
+        after = min(end, chunk.next_offset if broken is None else broken.offset)
+        yield from chunk.batches(self.schema, self._constants, after)
+        if broken is not None:
+            raise broken
 
 
 class _Chunk:
@@ -92,25 +101,43 @@ class _Chunk:
                 self._runs.append((answer, array("q")))
             self.bytes += limit - start
         else:
-            payload = decompress(header.codec, answer[start:limit])
+            payload = decompress(header.codec, answer[start:limit], READ_LIMITS)
             self._runs.append((payload, array("q")))
             self.bytes += len(payload)
             start, limit = 0, len(payload)
         plan = self._runs[-1][1]
         plan.extend((start, limit, header.count, header.base_offset, header.base_timestamp, append_time))
 
-    def batches(self, schema: pa.Schema, constants: Constants) -> Iterator[pa.RecordBatch]:
-        """One record batch, or none if all records lie outside of the range."""
+    def batches(self, schema: pa.Schema, constants: Constants, after: int) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """One record batch and where to read on, or none if all records lie outside of the range.
+
+        If there is one whose records are broken, those before it come first, and then the error.
+        """
         sizes = [0] * 10
-        for data, plan in self._runs:
+        for number, (data, plan) in enumerate(self._runs):
             code, batch, *measured, record = _columns.measure(data, memoryview(plan), self._low, self._high)
             if code != _columns.OK:
-                broken = _walker.BrokenRecords(code, record)
-                offset = plan[_columns.PLAN_FIELDS * batch + 3]
-                raise CorruptBatch(self._fetched.topic, self._fetched.partition, offset, str(broken))
+                broken = self._broken(number, batch, str(_walker.BrokenRecords(code, record)))
+                yield from self._before(number, batch).batches(schema, constants, broken.offset)
+                raise broken
             sizes = [before + more for before, more in zip(sizes, measured, strict=True)]
         if sizes[0] > 0:
-            yield self._filled(schema, constants, sizes)
+            yield self._filled(schema, constants, sizes), after
+
+    def _before(self, run: int, batch: int) -> _Chunk:
+        """Only the batches before this one."""
+        before = _Chunk(self._fetched, self._low, self._high)
+        data, plan = self._runs[run]
+        kept = plan[: _columns.PLAN_FIELDS * batch]
+        before._runs = [*self._runs[:run], *([(data, kept)] if kept else [])]
+        before.log_append_time = self.log_append_time
+        return before
+
+    def _broken(self, run: int, batch: int, reason: str) -> CorruptBatch:
+        first_offsets = [plan[at] for _, plan in self._runs for at in range(3, len(plan), _columns.PLAN_FIELDS)]
+        at = sum(len(plan) // _columns.PLAN_FIELDS for _, plan in self._runs[:run]) + batch
+        behind = first_offsets[at + 1] if at + 1 < len(first_offsets) else self.next_offset
+        return CorruptBatch(self._fetched.topic, self._fetched.partition, first_offsets[at], reason, next_offset=behind)
 
     def _filled(self, schema: pa.Schema, constants: Constants, sizes: list[int]) -> pa.RecordBatch:
         rows, key_bytes, null_keys, value_bytes, null_values, with_headers, headers, *header_sizes = sizes

@@ -28,6 +28,7 @@ from millstream.records.codecs import Codec, compress
 if TYPE_CHECKING:
     from millstream.client.produce import ProducerId
 
+_NO_TIMESTAMP: Final = -1
 _NO_INTS: Final = memoryview(array("i"))
 
 
@@ -73,6 +74,17 @@ def rows_of(batch: pa.RecordBatch, names: Names, now_ms: int) -> Rows:
         names_of,
         contents,
     )
+
+
+def fitting(bytes_max: int, batch_bytes: int, codec: Codec) -> int:
+    """How many bytes of records may go into a batch that must not become larger than `bytes_max`.
+
+    What cannot be compressed grows a little: the codecs add some bytes to every block, and a frame around all.
+    """
+    room = bytes_max - HEADER_BYTES
+    if codec != Codec.NONE:
+        room -= room // 64 + 128
+    return max(1, min(batch_bytes, room))
 
 
 class Encoder:
@@ -138,21 +150,11 @@ def _bytes_column(batch: pa.RecordBatch, name: str | None) -> Column:
 
 def bytes_column(column: pa.Array, name: str) -> Column:
     """A column of bytes or text; one of another type has to be cast by whoever knows how."""
+    column = plain(column)
     kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.dictionary_decode()
-        kind = column.type
     if pa.types.is_null(kind):
         return Column()
-    if not (
-        pa.types.is_binary(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_string_view(kind)
-    ):
+    if not _is_bytes(kind):
         raise TypeError(f"column {name!r} holds {kind}: a record needs bytes or text")
     column = column.cast(pa.binary())
     validity, ends, data = column.buffers()
@@ -163,16 +165,41 @@ def bytes_column(column: pa.Array, name: str) -> Column:
     )
 
 
+def plain(column: pa.Array) -> pa.Array:
+    """What a dictionary or an extension stands for: Polars' categories, Arrow's own JSON ..."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        return plain(column.storage)
+    if not pa.types.is_dictionary(column.type):
+        return column
+    values = column.dictionary
+    # Arrow has no `take` for views, which Polars has in its dictionaries.
+    return (values.cast(pa.binary()) if _is_bytes(values.type) else values).take(column.indices)
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_binary(kind)
+        or pa.types.is_string(kind)
+        or pa.types.is_large_binary(kind)
+        or pa.types.is_large_string(kind)
+        or pa.types.is_fixed_size_binary(kind)
+        or pa.types.is_binary_view(kind)
+        or pa.types.is_string_view(kind)
+    )
+
+
 def _headers(column: pa.Array) -> tuple[Column, Column, Column]:
     kind = column.type
     if pa.types.is_null(kind):
         return Column(), Column(), Column()
-    if pa.types.is_large_list(kind):
+    if pa.types.is_large_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
         column = column.cast(pa.list_(kind.value_type))
     if pa.types.is_map(column.type):
         names, contents = column.keys, column.items
     elif pa.types.is_list(column.type) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2:
         names, contents = column.values.flatten()
+        if kind.value_type.field(0).name == "value" and kind.value_type.field(1).name == "key":
+            names, contents = contents, names
     else:
         raise TypeError(f"headers are a list of (key, value) structs or a map, not {kind}")
     if names.null_count:
@@ -183,9 +210,11 @@ def _headers(column: pa.Array) -> tuple[Column, Column, Column]:
 
 
 def _times(batch: pa.RecordBatch, name: str | None, now_ms: int) -> memoryview:
-    """Milliseconds since 1970 for each row; now where there is none."""
+    """Milliseconds since 1970 for each row; now where there is none, which Kafka calls -1."""
     if name is None or pa.types.is_null(batch.column(name).type):
         return memoryview(array("q", [now_ms]) * batch.num_rows)
+    import pyarrow.compute as pc
+
     column = batch.column(name)
     if pa.types.is_timestamp(column.type):
         # Finer units are cut: Kafka has milliseconds.
@@ -195,8 +224,10 @@ def _times(batch: pa.RecordBatch, name: str | None, now_ms: int) -> memoryview:
     column = column.cast(pa.int64())
     if column.null_count:
         column = column.fill_null(now_ms)
-    data = memoryview(column.buffers()[1]).cast("B")
-    return data[8 * column.offset : 8 * (column.offset + len(column))].cast("q")
+    data = memoryview(column.buffers()[1]).cast("B")[8 * column.offset : 8 * (column.offset + len(column))]
+    if pc.min(column).as_py() != _NO_TIMESTAMP:
+        return data.cast("q")
+    return memoryview(array("q", [now_ms if time == _NO_TIMESTAMP else time for time in data.cast("q")]))
 
 
 def _ints(buffer: pa.Buffer | None, offset: int, count: int) -> memoryview:

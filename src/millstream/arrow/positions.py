@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Final, Literal
+from operator import index
+from typing import TYPE_CHECKING, Final, Literal, SupportsIndex
 
 from millstream.client.errors import Refusal, topic_subject
 from millstream.client.groups import committed_offsets
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from millstream.client.grouping import TopicPartition
 
 Topics = str | Iterable[str] | re.Pattern[str]
-Partitions = Iterable[int] | Iterable["TopicPartition"]
+Partitions = int | Iterable[int] | Iterable["TopicPartition"]
 End = Literal["earliest", "latest"]
-_MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
 _NAMED: Final[dict[str, int]] = {"earliest": EARLIEST, "latest": LATEST}
 
 
@@ -43,7 +44,7 @@ async def find_partitions(client: Client, topics: Topics, partitions: Partitions
     everything = [(name, index) for name in names for index in range(counts[name])]
     if partitions is None:
         return everything
-    wanted = list(dict.fromkeys(partitions))
+    wanted = list(dict.fromkeys([partitions] if isinstance(partitions, int) else partitions))
     chosen = [place for place in everything if place in wanted or place[1] in wanted]
     for each in wanted:
         if each not in everything and each not in [index for _, index in everything]:
@@ -54,7 +55,7 @@ async def find_partitions(client: Client, topics: Topics, partitions: Partitions
 
 async def partition_count(client: Client, topic: str) -> int:
     """How many partitions a topic has; one that does not exist is not waited for."""
-    found = await client.retrying(lambda: client.metadata.topic(topic), final=_MISSING)
+    found = await client.retrying(lambda: client.metadata.topic(topic), final=MISSING)
     return len(found.partitions)
 
 
@@ -81,6 +82,7 @@ async def find_offsets(
         given = _spelled_out(places, where, otherwise)
     else:
         given = dict.fromkeys(places, where)
+    given = {place: _whole(each) for place, each in given.items()}
     asked = {place: _timestamp(each) for place, each in given.items()}
     lookups = {place: timestamp for place, timestamp in asked.items() if timestamp is not None}
     found = await list_offsets(client, lookups, read_committed=read_committed) if lookups else {}
@@ -100,13 +102,18 @@ def _spelled_out(
     given: dict[TopicPartition, Place] = dict.fromkeys(places, otherwise)
     topics = list(dict.fromkeys(topic for topic, _ in places))
     for key, each in where.items():
-        if isinstance(key, int) and len(topics) != 1:
+        if not isinstance(key, tuple) and len(topics) != 1:
             raise ValueError(f"partition {key} of which topic? There are {len(topics)}: write (topic, partition)")
-        place = (topics[0], key) if isinstance(key, int) else key
+        place = key if isinstance(key, tuple) else (topics[0], key)
         if place not in given:
             raise ValueError(f"an offset is given for {place}, which is not among the partitions to read")
         given[place] = each
     return given
+
+
+def _whole(place: Place) -> Place:
+    """NumPy's whole numbers are as good as Python's."""
+    return index(place) if isinstance(place, SupportsIndex) else place
 
 
 def _timestamp(place: Place) -> int | None:

@@ -6,6 +6,7 @@ way. So at most two answers of each leader are in memory, whatever the size of t
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Self
 
 import pyarrow as pa
@@ -14,16 +15,18 @@ from millstream.arrow.decoding import Decoder
 from millstream.arrow.positions import find_offsets, find_partitions
 from millstream.arrow.schema import schema_of
 from millstream.client.grouping import by_topic
+from millstream.client.options import options_from
 from millstream.client.sync import SyncClient
 from millstream.client.tail import Tail
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Mapping
+    from collections.abc import Generator, Iterable
     from concurrent.futures import Future
 
     from millstream.arrow.positions import Partitions, Topics, Where
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
+    from millstream.client.options import Bootstrap
     from millstream.client.tail import Arrived
 
 Isolation = Literal["read_committed", "read_uncommitted"]
@@ -35,23 +38,24 @@ _NO_END: Final = (1 << 63) - 1
 
 
 def read(
-    options: str | Mapping[str, str],
-    topics: Topics,
+    bootstrap: Bootstrap,
+    topic: Topics,
     *,
     start: Where = "earliest",
     end: Where = "latest",
     partitions: Partitions | None = None,
-    columns: Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
     isolation: Isolation = "read_committed",
 ) -> pa.Table:
     """The records from `start` up to `end` as a table.
 
-    `options` are bootstrap servers, or a mapping under librdkafka's names. An end that lies beyond what the
-    partition holds now is cut, as slices are; `stream` would wait for it.
+    `bootstrap` are servers, in one text or a list, or a mapping of options under librdkafka's names; `topic` is a name,
+    several, or a pattern. An end that lies beyond what the partition holds now is cut, as slices are; `stream` would
+    wait for it.
     """
     with stream(
-        options,
-        topics,
+        bootstrap,
+        topic,
         start=start,
         end=end,
         partitions=partitions,
@@ -63,13 +67,13 @@ def read(
 
 
 def stream(
-    options: str | Mapping[str, str],
-    topics: Topics,
+    bootstrap: Bootstrap,
+    topic: Topics,
     *,
     start: Where = "earliest",
     end: Where | None = None,
     partitions: Partitions | None = None,
-    columns: Iterable[str] | None = None,
+    columns: str | Iterable[str] | None = None,
     isolation: Isolation = "read_committed",
     idle_ms: int | None = None,
     only_present: bool = False,
@@ -84,10 +88,10 @@ def stream(
     schema = schema_of(columns)
     if isolation not in ("read_committed", "read_uncommitted"):
         raise ValueError(f"isolation is 'read_committed' or 'read_uncommitted', not {isolation!r}")
-    client = SyncClient({"bootstrap.servers": options} if isinstance(options, str) else options)
+    client = SyncClient(options_from(bootstrap))
     committed = isolation == "read_committed"
     try:
-        plan = client.run(_plan, topics, partitions, start, end, read_committed=committed, only_present=only_present)
+        plan = client.run(_plan, topic, partitions, start, end, read_committed=committed, only_present=only_present)
         tail = client.run(
             _open, plan, read_committed=committed, fetch_bytes=fetch_bytes, partition_bytes=partition_bytes
         )
@@ -95,7 +99,7 @@ def stream(
         client.close()
         raise
     # Only who reads everything for ever wants to hear of partitions that did not exist yet.
-    watched = topics if end is None and partitions is None else None
+    watched = topic if end is None and partitions is None else None
     return Stream(client, tail, plan, Decoder(schema, read_committed=committed), idle_ms, watched)
 
 
@@ -161,7 +165,7 @@ class Stream:
 
     def _read(self) -> Generator[pa.RecordBatch]:
         while arrived := self._arrived():
-            self._pending = self._client.start(_next, self._tail, _POLL_MS)
+            self._pending = self._client.start(_next, self._tail, self._watched is not None)
             for fetched, start, after in arrived:
                 place = (fetched.topic, fetched.partition)
                 end = self._ends.get(place, _NO_END)
@@ -173,9 +177,9 @@ class Stream:
     def _arrived(self) -> list[Arrived]:
         """What has arrived; nothing when there is no more to come."""
         idle_ms = 0
-        while self._tail.positions or self._pending is not None:
+        while self._tail.positions or self._pending is not None or self._watched is not None:
             self._look_for_new()
-            pending = self._pending or self._client.start(_next, self._tail, _POLL_MS)
+            pending = self._pending or self._client.start(_next, self._tail, self._watched is not None)
             self._pending = None
             if arrived := self._client.wait(pending):
                 return arrived
@@ -236,8 +240,11 @@ async def _open(client: Client, plan: Plan, *, read_committed: bool, fetch_bytes
     )
 
 
-async def _next(_: Client, tail: Tail, timeout_ms: int) -> list[Arrived]:
-    return await tail.next(timeout_ms)
+async def _next(_: Client, tail: Tail, watched: bool) -> list[Arrived]:  # noqa: FBT001  # called by place
+    if watched and not tail.positions:
+        # No topic matches yet.
+        await asyncio.sleep(_POLL_MS / 1000)
+    return await tail.next(_POLL_MS)
 
 
 async def _close(_: Client, tail: Tail) -> None:

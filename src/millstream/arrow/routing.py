@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -19,7 +19,8 @@ from millstream.records import _scatter
 if TYPE_CHECKING:
     from millstream.arrow.encoding import Rows
 
-PartitionBy = str | Callable[[pa.RecordBatch, int], pa.Array]
+# What such a function gives may be an array of Arrow's, of NumPy's, or a list.
+PartitionBy = str | Callable[[pa.RecordBatch, int], Any]
 STICKY: Final = "sticky"
 ROUND_ROBIN: Final = "round_robin"
 
@@ -59,9 +60,14 @@ class Router:
         if self._partition_by in (STICKY, ROUND_ROBIN):
             return array("i", b"\xff" * (4 * batch.num_rows))
         if isinstance(self._partition_by, str):
+            if self._partition_by not in batch.schema.names:
+                present = ", ".join(map(repr, batch.schema.names))
+                raise ValueError(f"there is no column {self._partition_by!r} to partition by, the data has {present}")
             column = batch.column(self._partition_by)
         else:
             column = self._partition_by(batch, self.partitions)
+            if not isinstance(column, pa.Array | pa.ChunkedArray):
+                column = pa.array(column)
             column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if len(column) != batch.num_rows:
                 raise ValueError(f"the partitioner gave {len(column)} partitions for {batch.num_rows} rows")

@@ -29,11 +29,11 @@ SCHEMA: Final = pa.schema(
 )
 
 
-def schema_of(columns: Iterable[str] | None) -> pa.Schema:
+def schema_of(columns: str | Iterable[str] | None) -> pa.Schema:
     """The columns asked for, in that order; all of them for None."""
     if columns is None:
         return SCHEMA
-    wanted = list(columns)
+    wanted = [columns] if isinstance(columns, str) else list(columns)
     unknown = [name for name in wanted if name not in SCHEMA.names]
     if unknown:
         raise ValueError(f"a topic has no column {unknown[0]!r}, it has {', '.join(SCHEMA.names)}")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from millstream.arrow.encoding import Names
+from millstream.arrow.encoding import Names, plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,10 +51,28 @@ def split_by_topic(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
     column = batch.column("topic")
     if column.null_count:
         raise ValueError("a row has no topic")
+    # Text of one kind, whatever it came as: Arrow compares no views.
+    column = plain(column).cast(pa.string())
     names = column.unique().to_pylist()
     if len(names) == 1:
         return [(names[0], batch)]
+    schema = pa.schema([field.with_type(_without_views(field.type)) for field in batch.schema])
+    batch = batch if schema == batch.schema else batch.cast(schema)
     return [(name, batch.filter(pc.equal(column, name))) for name in names]
+
+
+def _without_views(kind: pa.DataType) -> pa.DataType:
+    """Polars' kinds of text and bytes as the older ones: Arrow cannot choose rows of those."""
+    if pa.types.is_string_view(kind):
+        return pa.string()
+    if pa.types.is_binary_view(kind):
+        return pa.binary()
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        value = kind.value_field.with_type(_without_views(kind.value_type))
+        return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
+    return kind
 
 
 class Parts:

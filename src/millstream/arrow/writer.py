@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from millstream.arrow.encoding import Encoder, rows_of
+from millstream.arrow.encoding import Encoder, fitting, rows_of
 from millstream.arrow.routing import Router, UnknownPartition
 from millstream.client.errors import ClientError
 from millstream.client.groups import commit_offsets
 from millstream.client.in_order import IN_FLIGHT_MAX, InOrder
+from millstream.client.limits import batch_bytes_max
 from millstream.client.produce import ALL_IN_SYNC, SEQUENCES, Produced, init_producer_id, produce
 from millstream.client.transactions import (
     Transaction,
@@ -80,11 +82,15 @@ class Writer:
         self._partition_by = partition_by
         self._transaction = transaction
         self._batch_bytes = batch_bytes
+        self._codec = codec
         producer = transaction.producer if transaction is not None else None
         if producer is None and acks == ALL_IN_SYNC:
             producer = client.run(init_producer_id)
         self._numbered = producer is not None
-        self._encoder = Encoder(codec, batch_bytes, producer, transactional=transaction is not None)
+        self._new_encoder = partial(Encoder, codec, producer=producer, transactional=transaction is not None)
+        # Topics that take batches of the same size share one, and its spare memory.
+        self._encoders: dict[str, Encoder] = {}
+        self._encoders_by_bytes: dict[int, Encoder] = {}
         self._in_order = _in_order(acks, transaction)
         self._routers: dict[str, Router] = {}
         self._sequences: dict[TopicPartition, int] = {}
@@ -102,12 +108,13 @@ class Writer:
             return
         rows = rows_of(batch, names, self._client.client.ports.clock.wall_ms())
         order, starts = self._route(topic, batch, rows)
+        encoder = self._encoders[topic]
         left = {index: starts[index] for index in range(len(starts) - 1) if starts[index] < starts[index + 1]}
         while left:
             for index, at in list(left.items()):
                 place = (topic, index)
                 sequence = self._sequences.get(place, 0)
-                encoded, after = self._encoder.encode(rows, order, at, starts[index + 1], sequence)
+                encoded, after = encoder.encode(rows, order, at, starts[index + 1], sequence)
                 self._sequences[place] = (sequence + after - at) % SEQUENCES
                 left[index] = after
                 if after == starts[index + 1]:
@@ -157,10 +164,14 @@ class Writer:
     def _router(self, topic: str) -> Router:
         router = self._routers.get(topic)
         if router is None:
-            partitions = self._client.run(_partitions_of, topic)
+            partitions, bytes_max = self._client.run(_shape_of, topic)
+            batch_bytes = self._batch_bytes if bytes_max is None else fitting(bytes_max, self._batch_bytes, self._codec)
             first = self._client.client.ports.random.below(partitions)
-            router = Router(partitions, self._partition_by, first=first, sticky_bytes=self._batch_bytes)
+            router = Router(partitions, self._partition_by, first=first, sticky_bytes=batch_bytes)
             self._routers[topic] = router
+            if batch_bytes not in self._encoders_by_bytes:
+                self._encoders_by_bytes[batch_bytes] = self._new_encoder(batch_bytes)
+            self._encoders[topic] = self._encoders_by_bytes[batch_bytes]
         return router
 
     def _add(self, place: TopicPartition, encoded: memoryview, records: int) -> None:
@@ -204,8 +215,8 @@ class Writer:
             self._written[place] = Written(before.first_offset, last, before.records + records)
         if self._acks != NO_ANSWER:
             # Without an answer nobody knows whether the transport has sent them yet.
-            for batch in sent.batches.values():
-                self._encoder.give_back(batch)
+            for (topic, _), batch in sent.batches.items():
+                self._encoders[topic].give_back(batch)
 
 
 async def begin(client: Client, transactional_id: str) -> Transaction:
@@ -214,10 +225,10 @@ async def begin(client: Client, transactional_id: str) -> Transaction:
     return Transaction(transactional_id, producer, await adds_partitions_implicitly(client))
 
 
-async def _partitions_of(client: Client, topic: str) -> int:
-    """The number of partitions; the topic is made if the broker makes topics (auto.create.topics.enable)."""
+async def _shape_of(client: Client, topic: str) -> tuple[int, int | None]:
+    """(the number of partitions, the largest batch they take); the topic is made if the broker makes topics."""
     found = await client.retrying(lambda: client.metadata.topic(topic, create=True))
-    return len(found.partitions)
+    return len(found.partitions), await batch_bytes_max(client, topic)
 
 
 def _in_order(acks: int, transaction: Transaction | None) -> InOrder:

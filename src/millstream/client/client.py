@@ -81,6 +81,8 @@ class Client:
         self.ports = ports or real_ports()
         self.nodes = Nodes(self.options, self.ports)
         self.metadata = Metadata(self.nodes, self.call, self.options.metadata_age_ms_max)
+        # When a topic was asked for the largest batch it takes, and the answer; see limits.py.
+        self.batch_limits: dict[str, tuple[float, int | None]] = {}
         self._coordinators: dict[CoordinatorOf, int] = {}
 
     async def __aenter__(self) -> Self:

@@ -60,13 +60,17 @@ class ProtocolViolation(ClientError):
 
 
 class CorruptBatch(ClientError):
-    """A record batch that cannot be read; `offset` is its first, or the one that was asked for where that is lost."""
+    """A record batch that cannot be read; `offset` is its first, or the one that was asked for where that is lost.
 
-    def __init__(self, topic: str, partition: int, offset: int, reason: str) -> None:
+    `next_offset` is where to read on behind it, None if the damage hides where it ends.
+    """
+
+    def __init__(self, topic: str, partition: int, offset: int, reason: str, *, next_offset: int | None = None) -> None:
         super().__init__(f"{partition_subject(topic, partition)} offset {offset}: {reason}")
         self.topic = topic
         self.partition = partition
         self.offset = offset
+        self.next_offset = next_offset
 
 
 class Refusal(ClientError):

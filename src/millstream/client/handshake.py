@@ -39,6 +39,7 @@ SOFTWARE_VERSION = "0.1.0"
 # A login is renewed by a new connection when this much of its lifetime has passed.
 LOGIN_LIFETIME_USED = 0.85
 SASL_ROUNDS_MAX = 8
+NO_TLS_HINT = ", is it a port for TLS?"
 
 
 async def open_connection(
@@ -65,9 +66,15 @@ async def open_connection(
     except TimeoutError:
         raise Unreachable(f"no answer from {address} within {options.connect_timeout_ms} ms") from None
     except tls.SSLError as error:
-        raise TlsFailed(f"no encrypted connection to {address}: {_reason(error)}") from error
+        speaks_otherwise = isinstance(error, tls.SSLEOFError) or error.reason == "WRONG_VERSION_NUMBER"
+        hint = NO_TLS_HINT if speaks_otherwise else ""
+        raise TlsFailed(f"no encrypted connection to {address}: {_reason(error)}{hint}") from error
     except OSError as error:
-        raise Unreachable(f"cannot connect to {address}: {_reason(error)}") from error
+        # Who does not speak TLS hangs up on it; who refuses has not heard what we speak.
+        hung_up = isinstance(error, ConnectionError) and not isinstance(error, ConnectionRefusedError)
+        hint = NO_TLS_HINT if context is not None and hung_up else ""
+        said = _reason(error) or "the connection was closed"
+        raise Unreachable(f"cannot connect to {address}: {said}{hint}") from error
     except ConnectionLost as error:
         hint = "" if context is not None else ", perhaps because it expects TLS"
         raise Unreachable(f"{address} closed the connection before it was set up{hint}") from error

@@ -7,13 +7,13 @@ security (ignoring `ssl.*` or `sasl.*` would connect less safely than asked) and
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from millstream.client.errors import BadOption
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+# How callers say which cluster they mean: its servers, in one text or several, or all options in a mapping.
+Bootstrap = str | Iterable[str] | Mapping[str, object]
 
 PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -27,9 +27,14 @@ SYNONYMS = {
     "default.api.timeout.ms": "api.timeout.ms",
     "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
     "ssl.truststore.location": "ssl.ca.location",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.keystore.location": "ssl.certificate.location",
+    "ssl.keystore.certificate.chain": "ssl.certificate.pem",
+    "ssl.keystore.key": "ssl.key.pem",
 }
 # Understood by producers and consumers that stand on the client, or without meaning here.
 HARMLESS_PREFIXES = ("ssl.truststore.type", "ssl.keystore.type", "ssl.protocol", "ssl.enabled.protocols")
+KEYSTORES = (".jks", ".p12", ".pfx")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +56,9 @@ class TlsOptions:
     certificate_location: str | None = None
     key_location: str | None = None
     key_password: str | None = None
+    ca_pem: str | None = None
+    certificate_pem: str | None = None
+    key_pem: str | None = None
     verify_certificate: bool = True
     verify_host: bool = True
 
@@ -82,9 +90,9 @@ class Options:
     unknown: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, given: Mapping[str, str]) -> Options:
-        """Read options from strings; BadOption says which one makes no sense."""
-        left = {SYNONYMS.get(name, name): value for name, value in given.items()}
+    def parse(cls, given: Mapping[str, object]) -> Options:
+        """Read options from strings, or from what people write for them; BadOption says which one makes no sense."""
+        left = {SYNONYMS.get(name, name): text_of(value) for name, value in given.items() if value is not None}
 
         def integer(name: str, default: int) -> int:
             text = left.pop(name, str(default))
@@ -120,6 +128,22 @@ class Options:
         return options
 
 
+def options_from(bootstrap: Bootstrap) -> dict[str, str]:
+    """The options as texts, from whatever names the cluster."""
+    if isinstance(bootstrap, str):
+        return {"bootstrap.servers": bootstrap}
+    if isinstance(bootstrap, Mapping):
+        return {name: text_of(value) for name, value in bootstrap.items() if value is not None}
+    return {"bootstrap.servers": ",".join(bootstrap)}
+
+
+def text_of(value: object) -> str:
+    """An option as it would stand in a file: true for True, and commas between several."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(text_of, value)) if isinstance(value, list | tuple) else str(value)
+
+
 def parse_addresses(text: str) -> tuple[Address, ...]:
     """`host:port,host:port`; the port is 9092 where it is left out, `[::1]:9092` is IPv6."""
     addresses = tuple(parse_address(part.strip()) for part in text.split(",") if part.strip())
@@ -150,16 +174,31 @@ def _parse_tls(left: dict[str, str]) -> TlsOptions:
     identification = left.pop("ssl.endpoint.identification.algorithm", "https").lower()
     if identification not in ("https", "none", ""):
         raise BadOption(f"ssl.endpoint.identification.algorithm must be https or none, not {identification!r}")
+    _refuse_keystores(left)
     return TlsOptions(
         ca_location=left.pop("ssl.ca.location", None),
         certificate_location=left.pop("ssl.certificate.location", None),
         key_location=left.pop("ssl.key.location", None),
         key_password=left.pop("ssl.key.password", None),
+        ca_pem=left.pop("ssl.ca.pem", None),
+        certificate_pem=left.pop("ssl.certificate.pem", None),
+        key_pem=left.pop("ssl.key.pem", None),
         verify_certificate=_boolean(
             "enable.ssl.certificate.verification", left.pop("enable.ssl.certificate.verification", "true")
         ),
         verify_host=identification == "https",
     )
+
+
+def _refuse_keystores(left: dict[str, str]) -> None:
+    """Java's own files, which only Java reads: by their names, by the type that is said, or by having a password."""
+    for store, location in (("truststore", "ssl.ca.location"), ("keystore", "ssl.certificate.location")):
+        where = left.get(location, "")
+        kind = left.pop(f"ssl.{store}.type", "").upper()
+        password = left.pop(f"ssl.{store}.password", None)
+        if where.endswith(KEYSTORES) or kind not in ("", "PEM") or (password is not None and kind != "PEM"):
+            what = where or f"the {store}"
+            raise BadOption(f"{what} is a Java keystore: this client reads PEM ({location}, or ssl.{store}.type=PEM)")
 
 
 def _parse_sasl(left: dict[str, str]) -> SaslOptions:
@@ -176,8 +215,9 @@ def _parse_sasl(left: dict[str, str]) -> SaslOptions:
 
 
 def _parse_jaas(text: str) -> tuple[str | None, str | None]:
-    """Java's `org…PlainLoginModule required username="u" password="p";`"""
+    """Java's `org…PlainLoginModule required username="u" password="p";`, in quotes of either kind."""
     import re
 
-    found = dict(re.findall(r'(\w+)\s*=\s*"([^"]*)"', text))
+    quoted = re.findall(r"""(\w+)\s*=\s*(["'])((?:\\.|(?!\2).)*)\2""", text)
+    found = {name: re.sub(r"\\(.)", r"\1", value) for name, _, value in quoted}
     return found.get("username"), found.get("password")

@@ -6,10 +6,12 @@ the broker lists those transactions by producer and first offset, and an abort m
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from millstream.client.errors import CorruptBatch
-from millstream.protocol.errors import CorruptMessage
+from millstream.protocol.errors import BrokerError, CorruptMessage
+from millstream.records.batch import HEADER_BYTES, MAGIC, read_header
+from millstream.records.codecs import Limits
 from millstream.records.reading import control_record, decode_records, each_batch
 
 if TYPE_CHECKING:
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from millstream.records.batch import BatchHeader, Record
 
 ABORT = 0
+# A reader takes what the broker took, however well it was compressed: only what no Arrow column could hold is refused.
+READ_LIMITS: Final = Limits(bytes_max=(1 << 31) - 1, ratio_max=1 << 31)
 
 
 class Batch(NamedTuple):
@@ -31,7 +35,10 @@ class Batch(NamedTuple):
 def batches_from(fetched: Fetched, offset: int, *, read_committed: bool = False) -> Iterator[Batch]:
     """The batches with records from `offset` on."""
     for position, header in visible_batches(fetched, offset, read_committed=read_committed):
-        records = decode_records(fetched.batches, position)
+        try:
+            records = decode_records(fetched.batches, position, limits=READ_LIMITS)
+        except BrokerError as error:
+            raise corrupt(fetched, position, header, str(error)) from error
         if header.base_offset < offset:
             records = [record for record in records if record.offset >= offset]
         yield Batch(header, records)
@@ -58,10 +65,29 @@ def visible_batches(
 
 
 def next_offset(fetched: Fetched, offset: int) -> int:
-    """Where to read on: after the last whole batch, whatever was in it."""
+    """Where to read on: after the last whole batch, whatever was in it; before one that cannot be read.
+
+    Where that one is the first there is no getting on, and it is an error.
+    """
+    reached = offset
     try:
         for _, header in each_batch(fetched.batches):
-            offset = max(offset, header.next_offset)
+            reached = max(reached, header.next_offset)
     except CorruptMessage as error:
-        raise CorruptBatch(fetched.topic, fetched.partition, offset, str(error)) from error
-    return offset
+        if reached == offset:
+            raise CorruptBatch(fetched.topic, fetched.partition, offset, str(error)) from error
+    return reached
+
+
+def corrupt(fetched: Fetched, position: int, header: BatchHeader, reason: str) -> CorruptBatch:
+    """The error for a batch whose header was found at this position.
+
+    The batch behind it knows best where it ends, if the answer has that: the header is perhaps what is damaged.
+    """
+    after = header.next_offset
+    behind = position + header.size
+    if behind + HEADER_BYTES <= len(fetched.batches):
+        found = read_header(fetched.batches, behind)
+        if found.magic == MAGIC and found.base_offset > header.base_offset:
+            after = found.base_offset
+    return CorruptBatch(fetched.topic, fetched.partition, header.base_offset, reason, next_offset=after)

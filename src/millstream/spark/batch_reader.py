@@ -17,15 +17,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from millstream.client.client import Client
+    from millstream.spark.json_columns import JsonColumns
     from millstream.spark.options import ReadOptions
 
 
 class BatchReader(DataSourceReader):
     """Plans on the driver, reads on the executors; what both share is the options."""
 
-    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, schema: pa.Schema, json: JsonColumns | None = None) -> None:
         self._options = options
         self._schema = schema
+        self._json = json
 
     def partitions(self) -> list[InputPartition]:
         options = self._options
@@ -36,7 +38,8 @@ class BatchReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         # Where there is nothing to read, Spark makes a task without a range.
         if partition.value is not None:
-            yield from read_range(partition.value, self._schema, self._options)
+            batches = read_range(partition.value, self._schema, self._options)
+            yield from batches if self._json is None else self._json.of(batches, partition.value)
             keep_what_is_loaded()
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+    from millstream.client.options import Bootstrap
+
 Guarantee = Literal["exactly_once", "at_least_once"]
 OutputMode = Literal["append", "update", "complete"]
 Compression = Literal["none", "gzip", "snappy", "lz4", "zstd"]
@@ -40,7 +42,7 @@ AVAILABLE_NOW: Final = "available_now"
 def start(
     rows: DataFrame,
     *,
-    servers: str | Mapping[str, str],
+    servers: Bootstrap,
     checkpoint: str | PathLike[str],
     topic: str | None = None,
     guarantee: Guarantee = "exactly_once",
@@ -59,7 +61,8 @@ def start(
 ) -> StreamingQuery:
     """Start a query that writes streaming rows to a topic.
 
-    `servers` are bootstrap servers, or a mapping under librdkafka's names (`kafka.` in front does no harm).
+    `servers` are bootstrap servers, in one text or a list, or a mapping under librdkafka's names (`kafka.` in front
+    does no harm).
     `key`, `value`, `headers`, `timestamp` and `partition` are columns, by name or as expressions; those whose default
     name is not among the rows' columns are left out. With `value_format="json"` the value is an object of all columns
     that are not used otherwise. Without `topic` the column `topic` says where each row goes.
@@ -165,7 +168,7 @@ def _check_types(shaped: DataFrame) -> None:
             raise TypeError(f"the {field.name} is a {kind}, and a record holds bytes or text: cast it{hint}")
         if field.name == "headers" and kind != HEADERS:
             raise TypeError(f"headers are {HEADERS}, not {kind}")
-        if field.name == "timestamp" and kind not in ("timestamp", "bigint"):
+        if field.name == "timestamp" and kind not in ("timestamp", "timestamp_ntz", "bigint"):
             raise TypeError(f"a record's time is a timestamp, or milliseconds as bigint, not {kind}")
 
 

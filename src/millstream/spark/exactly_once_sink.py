@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Final
 from millstream.client.errors import ClientError, Refusal
 from millstream.client.groups import Committed, commit_offsets, committed_offsets
 from millstream.client.offsets import LATEST, list_offsets
+from millstream.client.options import options_from
 from millstream.client.produce import init_producer_id
 from millstream.client.transactions import (
     Transaction,
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
+    from millstream.client.options import Bootstrap
     from millstream.client.sync import SyncClient
     from millstream.spark.exactly_once_checkpoint import BatchEnd
     from millstream.spark.exactly_once_routing import Layout
@@ -295,8 +297,6 @@ def reason_of(error: Exception) -> str:
     return (telling or lines)[0].strip()
 
 
-def options_of(servers: str | Mapping[str, str]) -> dict[str, str]:
+def options_of(servers: Bootstrap) -> dict[str, str]:
     """The client's options from a list of servers, or from a mapping whose names may begin with `kafka.`."""
-    if isinstance(servers, str):
-        return {"bootstrap.servers": servers}
-    return {name.removeprefix("kafka."): value for name, value in servers.items()}
+    return {name.removeprefix("kafka."): value for name, value in options_from(servers).items()}

@@ -42,8 +42,10 @@ async def new_since(client: Client, start: Offsets, latest: Offsets, options: Re
     for topic in _recreated(start, latest, options):
         begin = {place: offset for place, offset in begin.items() if place[0] != topic}
     for place in [place for place in begin if place not in latest.places]:
+        # Somebody may have changed the options rather than the cluster.
+        why = "is not there" if options.selection.includes(place) else "is not among what the options say to read"
         report_loss(
-            f"{partition_subject(*place)} is not there any more; the query has read it up to offset {begin[place]}",
+            f"{partition_subject(*place)} {why} any more; the query has read it up to offset {begin[place]}",
             fail=options.fail_on_data_loss,
             instead="the others are read on",
         )

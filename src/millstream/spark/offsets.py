@@ -82,20 +82,31 @@ def parse_timestamps(option: str, text: str) -> dict[TopicPartition, int]:
 
 
 def parse_assignment(option: str, text: str) -> tuple[TopicPartition, ...]:
-    """An option's `{"topic": [0, 1]}`."""
+    """An option's `{"topic": [0, 1]}`; a partition that is named twice is read once."""
     try:
-        return tuple((topic, int(index)) for topic, indexes in _object(text).items() for index in indexes)
+        named = [(topic, _whole(index)) for topic, indexes in _object(text).items() for index in indexes]
     except (ValueError, TypeError, AttributeError):
         example = '{"topicA":[0,1],"topicB":[2,4]}'
         raise BadOption(f"{option} must be JSON like {example}, not {text!r}") from None
+    for topic, index in named:
+        if index < 0:
+            raise BadOption(f"{option} names partition {index} of topic {topic!r}: they count from 0")
+    return tuple(dict.fromkeys(named))
 
 
 def numbers_of(found: Mapping[str, Mapping[str, int]]) -> dict[TopicPartition, int]:
     return {
-        (topic, int(partition)): int(number)
+        (topic, int(partition)): _whole(number)
         for topic, numbers in found.items()
         for partition, number in numbers.items()
     }
+
+
+def _whole(number: object) -> int:
+    """A whole number of JSON, or the text of one; half an offset is none."""
+    if isinstance(number, bool | float):
+        raise TypeError
+    return int(number)  # type: ignore[call-overload,no-any-return]  # what is no number raises
 
 
 def _object(text: str) -> dict[str, Any]:

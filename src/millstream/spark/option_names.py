@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from millstream.spark.formats import OPTIONS as FORMAT_OPTIONS
+
 BOOTSTRAP: Final = "kafka.bootstrap.servers"
 PREFIX: Final = "kafka."
 
@@ -17,6 +19,7 @@ _SHARED: Final = ("includeHeaders",)
 
 READ_OPTIONS: Final = (
     *_SHARED,
+    *FORMAT_OPTIONS,
     "subscribe",
     "subscribePattern",
     "assign",
@@ -81,6 +84,7 @@ MEANINGFUL: Final = (
     "compression.type",
     "batch.size",
     "delivery.timeout.ms",
+    "partitioner.ignore.keys",
 )
 
 # They tune a Java client, or concern its membership in a group, which a reader here never joins.
@@ -121,7 +125,6 @@ WITHOUT_EFFECT: Final = (
     "partition.assignment.strategy",
     "partitioner.adaptive.partitioning.enable",
     "partitioner.availability.timeout.ms",
-    "partitioner.ignore.keys",
     "receive.buffer.bytes",
     "reconnect.backoff.max.ms",
     "reconnect.backoff.ms",

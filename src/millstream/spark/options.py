@@ -49,6 +49,12 @@ class Selection:
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
 
+    def includes(self, place: TopicPartition) -> bool:
+        """Whether it would be read, if it exists."""
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, place[0]) is not None
+        return place[0] in self.names or place in self.partitions
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -202,6 +208,11 @@ def parse_write(given: Mapping[str, str]) -> WriteOptions:
         found.connection.setdefault("default.api.timeout.ms", delivery_timeout)
     Options.parse(found.connection)
     found.boolean("includeHeaders", default=False)
+    if found.boolean("kafka.partitioner.ignore.keys", default=False):
+        raise BadOption(
+            "kafka.partitioner.ignore.keys cannot be true: here a row with a key goes where the key says; "
+            "a column 'partition' says otherwise"
+        )
     acks = found.choice("kafka.acks", ("all", "-1", "0", "1"))
     return WriteOptions(
         connection=found.connection,

@@ -116,7 +116,25 @@ class Watch(StreamingQueryListener):
 
     def __init__(self) -> None:
         self._queries: dict[str, Snapshot] = {}
+        # The batch that a query was met at. Spark's events come later than what a query says of itself.
+        self._met_at: dict[str, int] = {}
         self._changing = threading.Lock()
+
+    def listen(self, spark: SparkSession) -> None:
+        """Hear of all queries from now on, and of those that run already what they say themselves."""
+        spark.streams.addListener(self)
+        for query in spark.streams.active:
+            last = query.lastProgress
+            self.meet(str(query.id), query.name, None if last is None else json.loads(last.json))
+
+    def meet(self, query_id: str, name: str | None, progress: Mapping[str, Any] | None) -> None:
+        """A query that runs already, with its last progress; one that was heard of meanwhile is known better."""
+        with self._changing:
+            if query_id in self._queries:
+                return
+            met = Snapshot(query_id, name or query_id[:8])
+            self._queries[query_id] = met if progress is None else followed_by(met, progress)
+            self._met_at[query_id] = self._queries[query_id].batch_id
 
     def snapshots(self) -> list[Snapshot]:
         """One for each query, in the order in which they started."""
@@ -125,13 +143,15 @@ class Watch(StreamingQueryListener):
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802  # Spark's name, as all below
         with self._changing:
+            self._met_at.pop(str(event.id), None)
             self._queries[str(event.id)] = Snapshot(str(event.id), event.name or str(event.id)[:8])
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802
         progress = json.loads(event.progress.json)
         with self._changing:
             before = self._known(str(progress["id"]))
-            self._queries[before.id] = followed_by(before, progress)
+            if int(progress.get("batchId", -1)) > self._met_at.get(before.id, -2):
+                self._queries[before.id] = followed_by(before, progress)
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802
         self._change(str(event.id), state=IDLE)
@@ -163,5 +183,5 @@ def expose(spark: SparkSession, *, port: int | None = None, registry: CollectorR
 
     listener = Watch()
     register(listener, port=port, registry=registry)
-    spark.streams.addListener(listener)
+    listener.listen(spark)
     return listener

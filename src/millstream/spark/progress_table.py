@@ -65,7 +65,7 @@ class LiveTable:
         )
 
     def __enter__(self) -> Self:
-        self._spark.streams.addListener(self.watch)
+        self.watch.listen(self._spark)
         self._live.start()
         return self
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.types import (
@@ -36,6 +37,7 @@ _READ: Final = StructType(
 )
 _WITH_HEADERS: Final = StructType([*_READ.fields, StructField("headers", _HEADERS)])
 
+_LOG: Final = logging.getLogger("millstream.spark")
 _BYTES: Final = (StringType, BinaryType)
 _WRITTEN: Final[dict[str, tuple[type[DataType], ...]]] = {
     "key": _BYTES,
@@ -81,8 +83,14 @@ def spark_schema(columns: pa.Schema) -> pa.Schema:
 
 
 def check_written(schema: StructType, topic: str | None) -> tuple[str, ...]:
-    """The columns of the rows that a write looks at; BadOption if one is missing or is of a wrong type."""
+    """The columns of the rows that a write looks at; BadOption if one is missing or is of a wrong type.
+
+    A `timestamp` that is no time is left out: Spark's own sink never looks at it, so jobs that move over may have one.
+    """
     kinds = {field.name: field.dataType for field in schema.fields}
+    if "timestamp" in kinds and not isinstance(kinds["timestamp"], _WRITTEN["timestamp"]):
+        kind = kinds.pop("timestamp").simpleString()
+        _LOG.warning("the column 'timestamp' is a %s and no record's time: it is not written, the time is now", kind)
     if "value" not in kinds:
         raise BadOption(f"the rows have no column 'value', they have {', '.join(kinds)}")
     if topic is None and "topic" not in kinds:

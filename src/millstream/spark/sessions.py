@@ -9,6 +9,7 @@ masters only: another cluster's file system may need what Spark does by default.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -22,6 +23,7 @@ from millstream.spark.source import MillstreamDataSource
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_LOG: Final = logging.getLogger("millstream.spark")
 _STREAMING: Final = "org.apache.spark.sql.execution.streaming"
 _EVERYWHERE: Final = {
     "spark.python.unix.domain.socket.enabled": str(sys.platform != "win32").lower(),
@@ -53,10 +55,12 @@ def session(
     """Start Spark, or take the session that runs, and register the data source.
 
     `master` is Spark's: local[2], spark://host:7077, yarn ...; without one, what the environment says (spark-submit),
-    or all cores of this machine. `settings` are Spark's too, and win over those made here.
+    or all cores of this machine. `settings` are Spark's too, and win over those made here; a session that runs is not
+    changed by them, which is said in the log.
     """
     running = SparkSession.getActiveSession()
     if running is not None:
+        _warn_of_what_is_too_late(running, settings or {})
         return register(running)
     check_java()
     if master is None and not os.environ.keys() & _SUBMITTED:
@@ -75,6 +79,12 @@ def session(
     if log_level is not None:
         spark.sparkContext.setLogLevel(log_level)
     return register(spark)
+
+
+def _warn_of_what_is_too_late(running: SparkSession, settings: Mapping[str, str]) -> None:
+    other = [name for name, value in settings.items() if running.conf.get(name, None) != str(value)]
+    if other:
+        _LOG.warning("a session runs already, and these settings do not reach it: %s", ", ".join(sorted(other)))
 
 
 def register(spark: SparkSession) -> SparkSession:

@@ -9,9 +9,11 @@ from pyspark.sql.datasource import DataSource
 from millstream.client.errors import BadOption
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql.types import StructType
 
     from millstream.spark.batch_reader import BatchReader
+    from millstream.spark.json_columns import JsonColumns
     from millstream.spark.stream_reader import StreamReader
     from millstream.spark.writer import BatchWriter, StreamWriter
 
@@ -26,25 +28,36 @@ class MillstreamDataSource(DataSource):
     def name(cls) -> str:
         return "millstream"
 
-    def schema(self) -> StructType:
+    def schema(self) -> StructType | str:
+        from millstream.spark.formats import parse_formats
         from millstream.spark.schema import read_schema
 
         wanted = str(self.options.get("includeHeaders", "false")).lower() == "true"
-        return read_schema(include_headers=wanted)
+        formats = parse_formats(self.options)
+        return read_schema(include_headers=wanted) if formats is None else formats.ddl(include_headers=wanted)
 
     def reader(self, schema: StructType) -> BatchReader:
         from millstream.spark.batch_reader import BatchReader
         from millstream.spark.options import parse_read
-        from millstream.spark.schema import arrow_schema
 
-        return BatchReader(parse_read(self.options, streaming=False), arrow_schema(schema))
+        return BatchReader(parse_read(self.options, streaming=False), *self._columns(schema))
 
     def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802  # Spark's name
         from millstream.spark.options import parse_read
-        from millstream.spark.schema import arrow_schema
         from millstream.spark.stream_reader import StreamReader
 
-        return StreamReader(parse_read(self.options, streaming=True), arrow_schema(schema))
+        return StreamReader(parse_read(self.options, streaming=True), *self._columns(schema))
+
+    def _columns(self, schema: StructType) -> tuple[pa.Schema, JsonColumns | None]:
+        """What to read of the records, and what to make of it where a part of them is JSON."""
+        from millstream.spark.formats import parse_formats
+        from millstream.spark.schema import arrow_schema
+
+        formats = parse_formats(self.options)
+        if formats is None:
+            return arrow_schema(schema), None
+        columns = formats.columns(schema)
+        return columns.fetched(), columns
 
     def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:  # noqa: FBT001  # as Spark calls it
         from millstream.spark.options import parse_write

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql.streaming.datasource import ReadLimit
 
+    from millstream.spark.json_columns import JsonColumns
     from millstream.spark.options import ReadOptions
 
 _UNLIMITED: Final = 1 << 62
@@ -33,9 +34,10 @@ _UNLIMITED: Final = 1 << 62
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Lives on the driver for as long as the query; `read` runs on executors, with the options and nothing else."""
 
-    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+    def __init__(self, options: ReadOptions, schema: pa.Schema, json: JsonColumns | None = None) -> None:
         self._options = options
         self._schema = schema
+        self._json = json
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
         self._batch_s = time.monotonic()
@@ -86,7 +88,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return [InputPartition(task) for task in tasks]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        yield from read_range(partition.value, self._schema, self._options)
+        batches = read_range(partition.value, self._schema, self._options)
+        yield from batches if self._json is None else self._json.of(batches, partition.value)
         keep_what_is_loaded()
 
     def commit(self, end: dict[str, Any]) -> None:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from millstream.spark.formats import OPTIONS, PARTS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -34,7 +36,6 @@ OFFSET_HEADER: Final = "millstream.error.offset"
 
 _BAD: Final = "millstream bad"
 _PARSED: Final = "millstream parsed "
-_PARTS: Final = ("value", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +64,7 @@ def typed(
 
     if on_error not in ("fail", "drop", "dead_letter"):
         raise ValueError(f"on_error is 'fail', 'drop' or 'dead_letter', not {on_error!r}")
-    schemas = {part: _schema(given) for part, given in zip(_PARTS, (value, key), strict=True) if given is not None}
+    schemas = {part: _schema(given) for part, given in zip(PARTS, (value, key), strict=True) if given is not None}
     if not schemas:
         raise ValueError("give a schema for the value, or for the key")
     kept = [column for column in keep if column in records.columns]
@@ -90,22 +91,24 @@ def typed(
     )
 
 
-def read_typed(spark: SparkSession, options: Mapping[str, str], *, streaming: bool = True) -> Typed:
+def read_typed(spark: SparkSession, options: Mapping[str, Any], *, streaming: bool = True) -> Typed:
     """The same with everything in options, as they stand in a configuration file.
 
     `value.format` and `key.format` (json), `value.schema` and `key.schema`, `on.error`; all others are the source's.
+    Names are taken in any letter case, as Spark takes those of its own.
     """
-    left = dict(options)
+    own = {name.lower(): str(value) for name, value in options.items() if name.lower() in OPTIONS}
+    left = {name: value for name, value in options.items() if name.lower() not in OPTIONS}
     schemas: dict[str, str] = {}
-    for part in _PARTS:
-        form, schema = left.pop(f"{part}.format", None), left.pop(f"{part}.schema", None)
-        if form not in (None, "json"):
+    for part in PARTS:
+        form, schema = own.get(f"{part}.format"), own.get(f"{part}.schema")
+        if form is not None and form.strip().lower() != "json":
             raise ValueError(f"{part}.format is json, or left out, not {form!r}")
         if (form is None) != (schema is None):
             raise ValueError(f"{part}.format and {part}.schema go together")
         if schema is not None:
             schemas[part] = schema
-    on_error: Any = left.pop("on.error", "fail").replace("-", "_")
+    on_error: Any = own.get("on.error", "fail").strip().lower().replace("-", "_")
     reader = spark.readStream if streaming else spark.read
     records = reader.format("millstream").options(**left).load()
     return typed(records, schemas.get("value"), key=schemas.get("key"), on_error=on_error)
