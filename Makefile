@@ -5,8 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# Two at a time: many tests wait for a process or a session. A file stays together, its brokers serve it in turn.
-WORKERS ?= 2
+# One more than there are processors: many tests wait for a process or a session. A file stays together, its brokers serve it in turn.
+WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
 FAST := not slow and not clients and not java
 

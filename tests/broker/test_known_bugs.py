@@ -79,7 +79,7 @@ def test_a_leader_that_stops_says_at_once_that_it_leads_no_longer() -> None:
         await scene.until(lambda: len(outcomes) > 5, "some records")
         # Slow, so that it takes a while between the loss of leadership and the end.
         for other in ("node-2", "node-3"):
-            scene.cluster.network.slow_down("node-1", other, 0.1)
+            scene.cluster.network.slow_down("node-1", other, 0.1, one_way=True)
         await scene.cluster.nodes[1].shut_down()
         await writing
         codes = [code for _, code in outcomes]

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from millstream.cli.cluster_up import prepare
+from millstream.cli.declare import UsageError
 from tests.support.requirements import PROJECT_ROOT
 from tests.support.waiting import wait_until
 
@@ -117,6 +119,26 @@ def test_the_quorum_has_one_leader_and_three_voters_behind_it(servers: str) -> N
 
 
 @pytest.mark.slow
+def test_every_broker_names_the_quorums_leader_as_the_controller(servers: str) -> None:
+    def agreed() -> bool:
+        leaders = [row["node"] for row in run(servers, "cluster", "quorum") if row["role"] == "leader"]
+        told = [
+            [row["broker"] for row in run(server, "cluster", "describe") if row["controller"]]
+            for server in servers.split(",")
+        ]
+        return told == [leaders] * 4
+
+    wait_until(agreed, "all to name the leader, unless another was elected meanwhile", within_s=120)
+
+
+@pytest.mark.slow
+def test_a_broker_that_is_not_there_is_not_drained(servers: str) -> None:
+    refused = command(servers, "cluster", "drain", "9")
+    assert refused.returncode == 2
+    assert "there is no broker 9" in refused.stderr
+
+
+@pytest.mark.slow
 def test_partitions_move_drain_and_get_their_leaders_back(servers: str) -> None:
     run(servers, "topic", "create", "orders", "--partitions", "4", "--replicas", "3")
     run(servers, "cluster", "reassign", "orders", "--to", "1,2,3", "--wait")
@@ -144,3 +166,14 @@ def test_a_stopped_cluster_comes_back_with_what_it_had(tmp_path: Path) -> None:
             if running.process.poll() is None:
                 running.process.terminate()
                 running.process.wait(90)
+
+
+def test_a_directory_keeps_its_number_of_nodes_and_its_ports(tmp_path: Path) -> None:
+    assert [node.id for node in prepare(2, tmp_path, 19092)] == [1, 2]
+    for brokers, port in ((None, None), (2, None), (None, 19092), (2, 0)):
+        assert [node.id for node in prepare(brokers, tmp_path, port)] == [1, 2]
+    for brokers in (1, 3):
+        with pytest.raises(UsageError, match=rf"is a cluster of 2 nodes, and --brokers {brokers} cannot change that"):
+            prepare(brokers, tmp_path, None)
+    with pytest.raises(UsageError, match=r"listens on 127.0.0.1:19092, .* and --port 19192 cannot change that"):
+        prepare(2, tmp_path, 19192)

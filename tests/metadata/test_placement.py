@@ -51,6 +51,20 @@ def test_leaders_and_replicas_spread_evenly_where_racks_are_equal(seed, racks, p
     assert set(Counter(replicas[0] for replicas in placed).values()) == {rounds}
 
 
+@given(seed=st.integers(0, 1000), racks=st.sampled_from([(None, None, None), ("a", "b", "c")]))
+def test_what_a_lost_broker_led_goes_to_all_others(seed, racks):
+    placed = place_replicas(brokers(*racks), 60, 3, Dice(seed))
+    assert len({tuple(replicas) for replicas in placed}) > 3
+    for leader in range(3):
+        assert len({replicas[1] for replicas in placed if replicas[0] == leader}) == 2
+
+
+def test_one_active_broker_leads_all_and_its_followers_take_turns():
+    cluster = [Candidate(0), Candidate(1, fenced=True), Candidate(2, fenced=True)]
+    placed = place_replicas(cluster, 30, 2, Dice(1))
+    assert Counter(map(tuple, placed)) == {(0, 1): 15, (0, 2): 15}
+
+
 def test_the_same_seed_places_the_same_way():
     cluster = brokers("a", "b", "c", "a", None)
     assert place_replicas(cluster, 20, 3, Dice(7)) == place_replicas(cluster, 20, 3, Dice(7))

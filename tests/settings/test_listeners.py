@@ -72,6 +72,14 @@ def test_what_does_not_fit_is_refused(changes: dict[str, str], sentence: str) ->
     assert sentence in str(refused.value)
 
 
+def test_a_controller_without_listeners_is_told_what_it_needs_and_not_what_it_never_said() -> None:
+    with pytest.raises(SettingsError) as refused:
+        Endpoints.of(Settings({"process.roles": "controller", "controller.listener.names": "QUORUM"}))
+    (sentence,) = refused.value.sentences
+    assert sentence.startswith("A node that is only a controller needs listeners")
+    assert sentence.endswith("for example listeners=QUORUM://:9093.")
+
+
 def test_voters_and_bootstrap_servers_are_typed() -> None:
     settings = Settings({"controller.quorum.voters": "1@a:9093,2@[::1]:9094"})
     assert quorum_voters(settings) == (Voter(1, "a", 9093), Voter(2, "::1", 9094))

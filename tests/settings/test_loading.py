@@ -118,6 +118,19 @@ def test_a_value_that_changes_nothing_is_not_worth_a_word() -> None:
     assert load({"authorizer.class.name": "", "num.io.threads": "8", "ssl.client.auth": "none"}).warnings == ()
 
 
+@pytest.mark.parametrize(("interval_ms", "is_warned"), [("300", False), ("750", False), ("751", True), ("2000", True)])
+def test_heartbeats_that_leave_no_room_for_a_lost_one_are_worth_a_warning(interval_ms: str, is_warned: bool) -> None:
+    warnings = load({"broker.heartbeat.interval.ms": interval_ms, "broker.session.timeout.ms": "1500"}).warnings
+    assert ["more than half of broker.session.timeout.ms" in each for each in warnings] == [True] * is_warned
+
+
+def test_only_controllers_join_the_quorum_by_themselves() -> None:
+    asked = {"controller.quorum.auto.join.enable": "true", "controller.quorum.bootstrap.servers": "localhost:9093"}
+    with pytest.raises(SettingsError, match=r"auto\.join\.enable is for controllers"):
+        load({**asked, "process.roles": "broker", "node.id": "1"})
+    load({**asked, "process.roles": "controller", "node.id": "1", "listeners": "CONTROLLER://:9093"})
+
+
 def test_every_mistake_is_named_at_once() -> None:
     with pytest.raises(SettingsError) as refused:
         load({"num.partitions": "0", "log.dirs": "", "node.id": "one"}, options={"log.dir.": "x"})

@@ -25,6 +25,7 @@ from millstream.streams import (
 )
 from millstream.streams.expressions import Scope, compile_expression, to_sql
 from millstream.streams.types import BOOLEAN, DOUBLE, INT, INT_MAX, LONG, LONG_MAX, STRING
+from tests.streams import column_cases
 from tests.support.requirements import require, unavailable
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
@@ -63,11 +64,13 @@ VALUES: list[Expression] = [
     *(coalesce(None, 3, 4.5), greatest(1, None, 3), least(None, 2, 3.5), function("nullif", 1, 1)),
     *(when(lit(1) > 2, "x").when(lit(2) > 1, "y").otherwise("z"), when(lit(1) > 2, "x")),
     *(when(lit(True), 1).otherwise(2.5), struct(a=1, b=concat("x", "y")), struct(a=struct(b=2))["a"]["b"]),
+    *(column for column, _ in column_cases.VALUES),
 ]
 ERRORS: list[Expression] = [
     *(lit(1) / 0, lit(1.5) / 0.0, lit(1) % 0, lit(INT_MAX) + 1, lit(LONG_MAX) + 1, lit(-LONG_MAX) - 2),
     *(lit(text).cast(INT) for text in ("4x", "4.7", "", "99999999999", 3e10)),
     *(lit("maybe").cast(BOOLEAN), lit("one").cast(DOUBLE), PARTS[9], lit(7.5).div(2), lit(True) + 1),
+    *column_cases.ERRORS,
 ]
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.streams.settings import UnknownSetting, guarantee_of, settings_of
+from millstream.settings.catalog import TOPIC
+from millstream.streams.settings import OF_TOPICS, UnknownSetting, guarantee_of, settings_of
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,7 @@ def test_settings_are_understood() -> None:
     assert found.topic_settings == {"retention.ms": "5"}
     assert found.connection == {"bootstrap.servers": "broker:9092", "security.protocol": "ssl"}
     assert guarantee_of("at_least_once") == "at_least_once"
+
+
+def test_internal_topics_take_all_settings_of_topics() -> None:
+    assert list(OF_TOPICS) == sorted(TOPIC)

@@ -186,3 +186,28 @@ def test_who_writes_more_than_is_read_is_told_to_pause() -> None:
         assert len(world.server.heard) == 100_000
 
     run(scenario)
+
+
+@pytest.mark.parametrize(("one_way", "back"), [(False, True), (True, False)])
+def test_links_are_slowed_both_ways_unless_told_otherwise(one_way: bool, back: bool) -> None:
+    async def scenario(world: World) -> None:
+        network = world.network
+        network.slow_down("here", ["there", "elsewhere", "here"], 5.0, one_way=one_way)
+        for other in ("there", "elsewhere"):
+            assert network.delay_s("here", other) >= 5.0
+            assert (network.delay_s(other, "here") >= 5.0) == back
+        assert network.delay_s("there", "elsewhere") < 5.0
+        assert network.delay_s("here", "here") < 5.0
+        network.heal()
+        assert network.delay_s("here", "there") < 5.0
+
+    run(scenario)
+
+
+def test_a_machine_alone_is_blocked_by_its_name() -> None:
+    async def scenario(world: World) -> None:
+        world.network.block("here", "there")
+        assert world.network.is_blocked("here", "there")
+        assert world.network.is_blocked("there", "here")
+
+    run(scenario)

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from millstream.log.config import FOREVER
+from millstream.log.directory import LogDirectory
 from millstream.protocol.errors import BrokerError
 from millstream.runtime.logs import Logger
 from millstream.runtime.ports import ChildFailed
@@ -119,12 +120,21 @@ class Maintenance:
         await self._node.durability.sync(partition)
 
     async def checkpoint_offsets(self) -> None:
-        for directory in self._node.log_directories:
-            directory.write_offset_checkpoints()
+        self._checkpoint(LogDirectory.write_offset_checkpoints)
 
     async def checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(LogDirectory.write_high_watermarks)
+
+    def _checkpoint(self, write: Callable[[LogDirectory], None]) -> None:
+        """Every directory by itself: one that fails does not keep the others from it."""
         for directory in self._node.log_directories:
-            directory.write_high_watermarks()
+            if directory.failure is not None:
+                continue
+            try:
+                write(directory)
+            except OSError as error:
+                _log.error("offsets could not be written", directory=directory.path, error=str(error))
+                self._node.partitions.directory_failed(directory, error)
 
     async def expire_producers(self) -> None:
         now_ms = self._node.ports.clock.wall_ms()

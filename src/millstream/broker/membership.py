@@ -191,6 +191,13 @@ class Membership:
             current_metadata_offset=self._node.image.offset,
             want_fence=self._wants_fence,
             want_shut_down=self._wants_stop,
+            # Each time: whoever is the active controller by then knows it, or takes it in. One that could not be opened
+            # has not been registered.
+            offline_log_dirs=[
+                directory.id
+                for directory in self._node.log_directories
+                if directory.was_opened and directory.failure is not None
+            ],
         )
 
     async def _beat(self) -> None:
@@ -253,6 +260,10 @@ class Membership:
             broker = image.brokers.get(broker_id)
             if broker is not None and broker.in_controlled_shutdown and not broker.fenced:
                 self._beat_now.set()
+
+    def directory_failed(self) -> None:
+        """Others shall lead what was in there: say so at once."""
+        self._beat_now.set()
 
     def quorum_moved(self) -> None:
         """The metadata log has grown: in a new epoch another controller is active, and would like to hear of us."""

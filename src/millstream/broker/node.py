@@ -27,7 +27,13 @@ from millstream.broker.listeners import ConnectionLimits, Listener
 from millstream.broker.maintenance import Maintenance
 from millstream.broker.membership import Membership
 from millstream.broker.metrics import Metrics
-from millstream.broker.node_setup import controller_config, open_node_storage, registered_endpoints
+from millstream.broker.node_setup import (
+    controller_config,
+    open_directories,
+    open_node_storage,
+    readable_layout,
+    registered_endpoints,
+)
 from millstream.broker.partitions import Partitions
 from millstream.broker.peers import Peers
 from millstream.broker.producer_ids import ProducerIds
@@ -36,7 +42,6 @@ from millstream.broker.storage_format import Storage, StorageLayout
 from millstream.broker.transaction_coordinator import TransactionCoordinator
 from millstream.broker.wakeups import Wakeups
 from millstream.log.compaction import Compactor
-from millstream.log.directory import LogDirectory
 from millstream.metadata.features import registered_features
 from millstream.metadata.image import BROKER_CONFIG, CLUSTER_DEFAULT
 from millstream.protocol.errors import BrokerError
@@ -59,6 +64,7 @@ from millstream.settings.listeners import Endpoints
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
+    from millstream.log.directory import LogDirectory
     from millstream.metadata.delta import Changes
     from millstream.metadata.image import MetadataImage, SupportedFeature
     from millstream.runtime.ports import Ports
@@ -243,12 +249,9 @@ class Node:
         starting.result()
 
     async def _start(self) -> None:
-        layout = StorageLayout.of(_log_dirs(self.settings), self.settings[METADATA_LOG_DIR])
-        held = {
-            path: LogDirectory.open(self.ports.disk, path, self.ports.clock, self.ports.random)
-            for path in layout.all_dirs
-        }
-        self._held_directories = list(held.values())
+        wanted = StorageLayout.of(_log_dirs(self.settings), self.settings[METADATA_LOG_DIR])
+        directories = open_directories(self.ports, wanted, self._held_directories)
+        layout = readable_layout(wanted, directories)
         handlers = load_handlers()
         self.listeners = [
             Listener(
@@ -261,9 +264,9 @@ class Node:
         for listener in self.listeners:
             await listener.open()
         self.storage = open_node_storage(self, layout, self._wanted_cluster_id)
-        for path, directory in held.items():
-            directory.id = self.storage.directory_ids[path]
-        self.log_directories += [held[path] for path in layout.log_dirs]
+        for directory in self._held_directories:
+            directory.id = self.storage.directory_ids[directory.path]
+        self.log_directories += [directories[path] for path in wanted.log_dirs]
         await self._start_controller()
         if self.is_broker:
             await self._start_broker()
@@ -285,6 +288,7 @@ class Node:
             self.watch.start()
 
     async def _start_broker(self) -> None:
+        # A directory that could not be opened has no such epoch: then the stop does not count as a clean one.
         epochs = {directory.clean_broker_epoch for directory in self.log_directories}
         await self.membership.register(
             registered_endpoints(self.endpoints, self.listeners, controller=False),
@@ -308,7 +312,7 @@ class Node:
         for directory in self.log_directories:
             for stray in directory.set_strays_aside():
                 _log.warning("a partition that no topic knows was set aside", directory=directory.path, name=stray)
-            for path in directory.to_remove:
+            for path in directory.to_remove if directory.failure is None else ():
                 self.deletions.later(0, self.ports.disk.remove_tree, path)
 
     def _fail(self, error: BaseException) -> None:

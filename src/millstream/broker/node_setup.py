@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from millstream.broker.controller_node import ControllerNodeConfig
+from millstream.broker.meta_properties import META_PROPERTIES
 from millstream.broker.metadata_log import MetadataLogConfig
 from millstream.broker.quorum_config import QuorumConfig
 from millstream.broker.storage_format import NotFormatted, Storage, StorageLayout, load_storage, open_storage
+from millstream.log.directory import LIMITS, LogDirectory
 from millstream.metadata.image import Endpoint
 from millstream.quorum.voters import VoterEndpoint
+from millstream.runtime.logs import Logger
 from millstream.settings import (
     METADATA_LOG_MAX_RECORD_BYTES_BETWEEN_SNAPSHOTS,
     METADATA_LOG_MAX_SNAPSHOT_INTERVAL_MS,
@@ -28,13 +31,15 @@ from millstream.settings import (
 from millstream.settings.listeners import SECURITY_PROTOCOLS, bootstrap_servers, quorum_voters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from millstream.broker.listeners import Listener
     from millstream.broker.node import Node
+    from millstream.runtime.ports import Ports
     from millstream.settings import Settings
     from millstream.settings.listeners import Endpoints
 
+_log = Logger("millstream.node")
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # nothing is bound here
 _HOW_TO_FORMAT = "Nodes of one cluster are formatted with one id: see `millstream format --help`, or use --cluster-id."
 
@@ -90,6 +95,40 @@ def is_whole_quorum(settings: Settings) -> bool:
         return False
     others = [voter.id for voter in quorum_voters(settings) if voter.id != settings[NODE_ID]]
     return not others and len(bootstrap_servers(settings)) <= 1
+
+
+def open_directories(ports: Ports, layout: StorageLayout, held: list[LogDirectory]) -> dict[str, LogDirectory]:
+    """The directories by path; those that this node holds from now on go into `held` one by one.
+
+    One that fails is left out, as in Kafka, where the node can do without it: not that of the metadata, not the last,
+    and not in a node that was never formatted. One that another process holds is a mistake and no failure.
+    """
+    found: dict[str, LogDirectory] = {}
+    for path in layout.all_dirs:
+        try:
+            found[path] = LogDirectory.open(ports.disk, path, ports.clock, ports.random)
+            held.append(found[path])
+        except BlockingIOError:
+            raise
+        except OSError as error:
+            main = layout.metadata_log_dir
+            if path == main or error.errno in LIMITS or not ports.disk.exists(f"{main}/{META_PROPERTIES}"):
+                raise
+            _log.error("a log directory cannot be opened; the node starts without it", directory=path, error=str(error))
+            found[path] = LogDirectory.unreadable(ports.disk, path, ports.clock, ports.random, error)
+    for path in layout.log_dirs:
+        if found[path].failure is None:
+            return found
+    failure = found[layout.log_dirs[0]].failure
+    assert failure is not None
+    raise failure
+
+
+def readable_layout(layout: StorageLayout, directories: Mapping[str, LogDirectory]) -> StorageLayout:
+    """Without those directories that could not be opened."""
+    return StorageLayout(
+        tuple(path for path in layout.log_dirs if directories[path].was_opened), layout.metadata_log_dir
+    )
 
 
 def open_node_storage(node: Node, layout: StorageLayout, cluster_id: str | None) -> Storage:

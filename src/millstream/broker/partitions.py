@@ -3,6 +3,10 @@
 `apply` is called once for each new image. It opens and creates logs, makes leaders and followers, hands changed
 settings to logs, and renames the logs of deleted topics, and of replicas that were moved away, out of the way (they are
 removed in the background).
+
+A log directory that fails is taken offline as a whole, as in Kafka (KIP-112, KIP-858): its logs are written to no more,
+heartbeats tell the controller, and new partitions go elsewhere. Not the directory of the metadata, nor the last one
+that is left: there each partition fails by itself, and what can still be read is served.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 from millstream.broker.directory_reports import DirectoryReports
 from millstream.broker.log_settings import log_config
 from millstream.broker.partition import Partition
+from millstream.log.directory import LIMITS
 from millstream.log.log import Log
 from millstream.metadata.image import BROKER_CONFIG, NO_LEADER, TOPIC_CONFIG
 from millstream.protocol.uuid import DIRECTORY_LOST
@@ -59,6 +64,8 @@ class Partitions:
         # By topic: who wants to know that this broker leads, or no longer leads, one of its partitions.
         self.role_listeners: dict[str, RoleListener] = {}
         self._reports = DirectoryReports(node)
+        # Whether what is opened may be old; later only what is new to this broker is.
+        self._is_loading = False
 
     def __iter__(self) -> Iterator[Partition]:
         for topic in self.by_name.values():
@@ -114,8 +121,10 @@ class Partitions:
 
     def load(self, image: MetadataImage) -> None:
         """Host everything that a first image says lives here."""
+        self._is_loading = True
         for topic in image.topics.by_name.values():
             self._host(topic, topic.partitions.keys(), image)
+        self._is_loading = False
 
     def _follow_broker_settings(self, image: MetadataImage, changes: Changes) -> dict[str, None]:
         """The hosted topics whose settings may have changed."""
@@ -163,6 +172,9 @@ class Partitions:
                 partition = hosted.partitions[index] = Partition(
                     topic.name, index, topic.id, log, self._node.wakeups, self._went_offline
                 )
+                if log.is_offline:
+                    # It was never opened: whoever else has a replica shall lead.
+                    partition.went_offline()
             try:
                 self._take_role(partition, topic.partitions[index], settings[MIN_INSYNC_REPLICAS])
             except OSError as error:
@@ -238,29 +250,45 @@ class Partitions:
 
     def _open_log(self, topic: TopicImage, index: int, state: PartitionImage, image: MetadataImage) -> Log:
         directory = self._directory_for(topic.name, index, state)
-        if state.directories and state.directory_of(self._node.node_id) != directory.id:
-            self._reports.add(topic.id, index, directory.id)
         config = log_config(self._node.topic_settings(image, topic.name))
+        folder = f"{directory.path}/{topic.name}-{index}"
+        if directory.failure is not None:
+            return Log.unopened(directory.disk, folder, config, topic.id, directory.failure)
         try:
-            return directory.open_or_create(topic.name, index, topic.id, config)
+            log = directory.open_or_create(topic.name, index, topic.id, config)
         except OSError as error:
+            _log.error("a partition could not be made", topic=topic.name, partition=index, error=str(error))
+            if self.directory_failed(directory, error):
+                # One that was never in there has a place in another.
+                return self._open_log(topic, index, state, image)
             if not self._node.is_ready:
                 raise  # a start with half of the data would look like a loss of the other half
-            _log.error("a partition could not be made", topic=topic.name, partition=index, error=str(error))
-            folder = f"{directory.path}/{topic.name}-{index}"
             return Log.unopened(directory.disk, folder, config, topic.id, error)
+        if state.directories and state.directory_of(self._node.node_id) != directory.id:
+            self._reports.add(topic.id, index, directory.id)
+        return log
 
     def _directory_for(self, topic: str, index: int, state: PartitionImage) -> LogDirectory:
         """Where the metadata says, where its folder is already, or else where the fewest partitions are."""
         wanted = state.directory_of(self._node.node_id) if state.directories else None
         directories = self._node.log_directories
         for directory in directories:
-            if directory.id == wanted:
+            if directory.was_opened and directory.id == wanted:
                 return directory
         for directory in directories:
-            if (topic, index) in directory.found:
+            # What a failed one holds under the name of a new partition was of a deleted topic.
+            if (topic, index) in directory.found and (self._is_loading or directory.failure is None):
                 return directory
-        return min(directories, key=lambda directory: len(directory.logs))
+        if self._is_loading:
+            for directory in directories:
+                if not directory.was_opened:
+                    # An old partition that is nowhere else is in there. An empty log in its place would look like the
+                    # loss of all its records.
+                    return directory
+        well = [directory for directory in directories if directory.failure is None]
+        return min(well or directories, key=lambda directory: len(directory.logs))
+
+    # --- files that fail
 
     def _went_offline(self, partition: Partition) -> None:
         """The files failed: let one of the other replicas in sync lead, and none wait for this one. If there is no
@@ -268,6 +296,38 @@ class Partitions:
         state = self._node.image.topics.partition(partition.topic_id, partition.index)
         if state is not None and state.directories and any(member != self._node.node_id for member in state.isr):
             self._reports.add(partition.topic_id, partition.index, DIRECTORY_LOST)
+        log = partition.log
+        if log.failure is not None and not log.deleted:
+            for directory in self._node.log_directories:
+                if directory.logs.get((partition.topic, partition.index)) is log:
+                    self.directory_failed(directory, log.failure)
+
+    def directory_failed(self, directory: LogDirectory, error: OSError) -> bool:
+        """Whether this takes the whole directory offline, for the first time."""
+        if directory.failure is not None or error.errno in LIMITS or not self._can_do_without(directory):
+            return False
+        _log.error("a log directory failed and is offline", directory=directory.path, error=str(error))
+        directory.fail(error)
+        # Nothing is written from here on. Those who wait hear of it in a turn of their own: this may be the call of one
+        # of them, in the middle of an append.
+        self._node.loop.call_soon(self._leave, directory)
+        self._node.membership.directory_failed()
+        return True
+
+    def _can_do_without(self, directory: LogDirectory) -> bool:
+        node = self._node
+        if directory.path == node.storage.layout.metadata_log_dir:
+            return False
+        return any(other.failure is None for other in node.log_directories if other is not directory)
+
+    def _leave(self, directory: LogDirectory) -> None:
+        """Follow nobody with what is in the directory. What is led there is led until the controller says otherwise."""
+        for (topic, index), log in list(directory.logs.items()):
+            partition = self.get(topic, index)
+            if partition is not None and partition.log is log:
+                if partition.follower is not None:
+                    self._resign(partition)
+                partition.went_offline()
 
     def _delete(self, topic: TopicImage) -> None:
         hosted = self.by_id.pop(topic.id, None)

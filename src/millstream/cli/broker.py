@@ -67,7 +67,9 @@ def broker(
         options["log.dirs"] = data_dir
     elif not {"log.dirs", "log.dir"} & (file.keys() | options.keys() | environment.keys()):
         options["log.dirs"] = DEFAULT_DATA_DIR
-    if listen is None and not {"listeners"} & (file.keys() | options.keys() | environment.keys()):
+    known = {**file, **environment, **options}
+    # A node that is only a controller has no listener for clients; which one it lacks, its settings say.
+    if listen is None and "listeners" not in known and known.get("process.roles", "").strip() != "controller":
         options["listeners"] = "PLAINTEXT://localhost:9092"
     if insecure:
         options["millstream.insecure"] = "true"

@@ -20,11 +20,14 @@ from millstream.client.admin.cluster import (
 )
 from millstream.client.admin.partitions import Election, alter_reassignments, elect_leaders, list_reassignments
 from millstream.client.admin.topics import list_topics
+from millstream.client.errors import NotSupported, Refusal, TimedOut
 from millstream.protocol.errors import ErrorCode
+from millstream.protocol.uuid import ZERO_UUID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from millstream.client.admin.cluster import Cluster
     from millstream.client.sync import SyncClient
 
     Place = tuple[str, int]
@@ -38,13 +41,13 @@ GROUPS = {"cluster": GROUP}
 
 @GROUP.command(
     "up",
-    option("--brokers", "-n", type=int, default=3, help="how many nodes (default: 3)"),
+    option("--brokers", "-n", type=int, help="how many nodes (default: as many as there were, 3 the first time)"),
     option("--data-dir", "-d", metavar="DIR", required=True, help="where their directories are made"),
-    option("--port", "-p", type=int, default=9092, help="of the first one (default: 9092); 0 picks free ports"),
+    option("--port", "-p", type=int, help="of the first one, the first time (default: 9092); 0 picks free ports"),
     offline=True,
     example="millstream cluster up --brokers 3 --data-dir ./cluster",
 )
-def up(*, brokers: int, data_dir: str, port: int) -> Exit:
+def up(*, brokers: int | None, data_dir: str, port: int | None) -> Exit:
     """Run a local cluster of processes until it is stopped."""
     from millstream.cli.cluster_up import run_cluster
 
@@ -55,23 +58,40 @@ def up(*, brokers: int, data_dir: str, port: int) -> Exit:
 def describe(client: SyncClient) -> Rows:
     """Show the cluster's id and its brokers."""
     cluster = client.run(describe_cluster)
+    controller = _active_controller(client, cluster)
     rows = [
         (
             broker.id,
             broker.address.host,
             broker.address.port,
             broker.rack,
-            broker.id == cluster.controller_id,
+            None if controller is None else broker.id == controller,
             cluster.id,
         )
         for broker in cluster.brokers
     ]
-    return Rows(("broker", "host", "port", "rack", "controller", "cluster_id"), rows)
+    note = ""
+    if controller is not None and all(broker.id != controller for broker in cluster.brokers):
+        note = f"the active controller, node {controller}, is no broker in service"
+    return Rows(("broker", "host", "port", "rack", "controller", "cluster_id"), rows, note=note)
+
+
+def _active_controller(client: SyncClient, cluster: Cluster) -> int | None:
+    """The leader of the quorum: with KRaft, DescribeCluster names any broker that passes requests on to it. None where
+    there is none, or we may not know."""
+    try:
+        leader = client.run(describe_quorum).state.leader_id
+    except NotSupported:
+        # A cluster from before KRaft, where the answer meant what it says.
+        return cluster.controller_id
+    except (Refusal, TimedOut):
+        return None
+    return leader if leader >= 0 else None
 
 
 @GROUP.command("quorum", example="millstream cluster quorum")
 def quorum(client: SyncClient) -> Rows:
-    """Show the controllers' quorum."""
+    """Show the controllers' quorum; in a dynamic one a voter is its number and its directory."""
     found = client.run(describe_quorum)
     state = found.state
     rows = [
@@ -82,11 +102,12 @@ def quorum(client: SyncClient) -> Rows:
             max(state.high_watermark - replica.log_end_offset, 0),
             state.leader_epoch,
             tuple(str(address) for address in found.nodes.get(replica.replica_id, ())),
+            None if replica.replica_directory_id == ZERO_UUID else str(replica.replica_directory_id),
         )
         for role, replicas in (("voter", state.current_voters), ("observer", state.observers))
         for replica in replicas
     ]
-    return Rows(("node", "role", "log_end_offset", "lag", "epoch", "addresses"), rows)
+    return Rows(("node", "role", "log_end_offset", "lag", "epoch", "addresses", "directory"), rows)
 
 
 @GROUP.command(
@@ -176,16 +197,16 @@ def reassign(
     if cancel:
         return _move(client, dict.fromkeys(places), wait=False)
     assigned = _assigned(client)
-    brokers = [broker.id for broker in client.run(describe_cluster).brokers]
+    racks = {broker.id: broker.rack for broker in client.run(describe_cluster).brokers}
     if to is not None:
         try:
-            brokers = [int(each) for each in to.split(",")]
+            racks = {int(each): racks.get(int(each)) for each in to.split(",")}
         except ValueError:
             raise UsageError(f"--to takes numbers of brokers with commas between them, not {to!r}") from None
     plan: dict[Place, tuple[int, ...]] = {}
     for topic in dict.fromkeys(topic for topic, _ in places):
         own = [place for place in places if place[0] == topic]
-        plan |= plan_spread(own, brokers, replicas or len(assigned[own[0]]))
+        plan |= plan_spread(own, racks, replicas or len(assigned[own[0]]), first_turn=len(plan))
     return _move(client, {place: each for place, each in plan.items() if each != assigned[place]}, wait=wait)
 
 
@@ -198,9 +219,13 @@ def reassign(
 )
 def drain(client: SyncClient, *, broker: int, unregister: bool, dry_run: bool) -> Rows:
     """Move everything off a broker that is to leave the cluster for good."""
-    cluster = client.run(describe_cluster)
-    racks = {each.id: each.rack for each in cluster.brokers}
+    cluster = client.run(describe_cluster, fenced=True)
+    # Nothing is moved to a broker that is not in service; the one that leaves often is not.
+    racks = {each.id: each.rack for each in cluster.brokers if each.id == broker or each.id not in cluster.fenced}
     plan = plan_drain(_assigned(client), broker, racks)
+    # With --unregister the controller is asked, who knows also what old brokers do not tell: those that are stopped.
+    if not plan and broker not in racks and (dry_run or not unregister):
+        raise UsageError(f"there is no broker {broker}")
     if dry_run:
         return _planned(plan, note="nothing was moved")
     moved = _move(client, plan, wait=True)

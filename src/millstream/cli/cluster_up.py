@@ -27,6 +27,8 @@ START_S = 60.0
 STOP_S = 60.0
 LOOK_S = 0.02
 READY = "ready: "
+DEFAULT_BROKERS = 3
+DEFAULT_PORT = 9092
 
 
 @dataclass(slots=True)
@@ -66,7 +68,7 @@ class NodeProcess:
         return self.process is not None and self.process.poll() is not None
 
 
-def run_cluster(brokers: int, data_dir: str, port: int) -> int:
+def run_cluster(brokers: int | None, data_dir: str, port: int | None) -> int:
     """Start all nodes, say that they are ready, and wait for a signal; the exit code."""
     nodes = prepare(brokers, Path(data_dir), port)
     stopping = _Stopping()
@@ -84,20 +86,44 @@ def run_cluster(brokers: int, data_dir: str, port: int) -> int:
         _stop(nodes)
 
 
-def prepare(brokers: int, data_dir: Path, port: int) -> list[NodeProcess]:
-    """Directories with their properties, formatted as one cluster where they are new."""
-    if brokers < 1:
+def prepare(brokers: int | None, data_dir: Path, port: int | None) -> list[NodeProcess]:
+    """Directories with their properties, formatted as one cluster where they are new.
+
+    A cluster that is there keeps its number of nodes and its ports: they stand in the files, and its voters in its
+    metadata. Whoever asks for others is told so, before anything starts.
+    """
+    if brokers is not None and brokers < 1:
         raise UsageError("a cluster has one broker at least")
-    nodes = [NodeProcess(each, data_dir / f"node-{each}") for each in range(1, brokers + 1)]
-    if not any(node.properties.exists() for node in nodes):
-        _write_properties(nodes, port)
+    there = len(list(data_dir.glob("node-*/server.properties")))
+    count = brokers or there or DEFAULT_BROKERS
+    nodes = [NodeProcess(each, data_dir / f"node-{each}") for each in range(1, count + 1)]
+    if not there:
+        _write_properties(nodes, DEFAULT_PORT if port is None else port)
+    elif there != count:
+        raise UsageError(
+            f"{data_dir} is a cluster of {_nodes(there)}, and --brokers {count} cannot change that; "
+            f"leave --brokers out, or name another directory"
+        )
     missing = [node.id for node in nodes if not node.properties.exists()]
     if missing:
-        raise UsageError(
-            f"{data_dir} is the cluster of another number of nodes: node {missing[0]} has no server.properties"
-        )
+        raise UsageError(f"{data_dir} is not whole: node {missing[0]} has no server.properties")
+    if there and port:
+        _same_port(nodes[0], port)
     _format(nodes)
     return nodes
+
+
+def _nodes(count: int) -> str:
+    return f"{count} nodes" if count > 1 else "one node"
+
+
+def _same_port(first: NodeProcess, port: int) -> None:
+    address = _client_address(first)
+    if address.rpartition(":")[2] != str(port):
+        raise UsageError(
+            f"the first node listens on {address}, as {first.properties} says, and --port {port} cannot change that; "
+            f"leave --port out, or change the files"
+        )
 
 
 def _write_properties(nodes: list[NodeProcess], port: int) -> None:

@@ -2,11 +2,14 @@
 
 A plan changes as little as it can. To drain a broker, each of its replicas goes to the broker that has the fewest, of
 those that have no copy of the partition; one in the leaving broker's rack is preferred, so that copies stay in as
-many racks as they were. A spread over given brokers starts each partition one broker further, as a new topic does.
+many racks as they were. A spread over given brokers starts each partition one broker further, as a new topic does, and
+takes its followers from as many racks as there are; each round takes other followers, so that a lost broker's
+partitions go to many.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from millstream.cli.declare import UsageError
@@ -47,11 +50,38 @@ def plan_drain(
     return plan
 
 
-def plan_spread(places: Iterable[Place], brokers: Sequence[int], replicas: int) -> dict[Place, Replicas]:
-    """Each partition on `replicas` of the brokers, the next one starting one broker further."""
-    if replicas > len(brokers):
-        raise UsageError(f"{replicas} replicas need as many brokers; there are {len(brokers)}")
-    return {
-        place: tuple(brokers[(turn + each) % len(brokers)] for each in range(replicas))
-        for turn, place in enumerate(places)
-    }
+def plan_spread(
+    places: Iterable[Place], racks: Mapping[int, str | None], replicas: int, *, first_turn: int = 0
+) -> dict[Place, Replicas]:
+    """Each partition on `replicas` of the brokers that `racks` names, the next one starting one broker further."""
+    if replicas > len(racks):
+        raise UsageError(f"{replicas} replicas need as many brokers; there are {len(racks)}")
+    ring = _rack_by_rack(racks)
+    plan: dict[Place, Replicas] = {}
+    for turn, place in enumerate(places, first_turn):
+        start = turn % len(ring)
+        leader, *others = ring[start:] + ring[:start]
+        shift = turn // len(ring) % max(len(others), 1)
+        plan[place] = _in_many_racks(leader, others[shift:] + others[:shift], racks, replicas)
+    return plan
+
+
+def _rack_by_rack(racks: Mapping[int, str | None]) -> list[int]:
+    """One broker of each rack, then the next of each: neighbours are in different racks where that can be."""
+    seen: dict[str | None, int] = {}
+    rounds: dict[int, int] = {}
+    for broker_id, rack in racks.items():
+        rounds[broker_id] = seen[rack] = seen.get(rack, -1) + 1
+    return sorted(racks, key=rounds.__getitem__)
+
+
+def _in_many_racks(leader: int, others: Sequence[int], racks: Mapping[int, str | None], replicas: int) -> Replicas:
+    """The leader and the first of the others, those before them whose rack has fewer copies."""
+    chosen, free = [leader], list(others)
+    while len(chosen) < replicas:
+        copies = Counter(racks[each] for each in chosen)
+        # min() takes the first of equals: the order of the ring holds inside a rack and between racks.
+        follower = min(free, key=lambda each: copies[racks[each]])  # used at once
+        chosen.append(follower)
+        free.remove(follower)
+    return tuple(chosen)

@@ -7,10 +7,14 @@ written last of all at a stop, and only if every log was closed in order.
 Folders with a mark at the end of their name have left service: `-delete` is removed in the background, `-stray` was
 not in the metadata, `-future` is a replica that was moving here. Names of topics come from the network; whatever is
 not a legal one never becomes a path.
+
+A directory may fail as a whole (KIP-112): then none of its logs is written to any more, and nothing else is done to it
+until the next start. Who says so is broker/partitions.py, which knows what the broker can do without.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 from typing import TYPE_CHECKING
 
@@ -30,12 +34,14 @@ if TYPE_CHECKING:
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 METADATA_TOPIC = "__cluster_metadata"
+# Errors of a disk that is well: it, a quota, a file or the process has reached a limit.
+LIMITS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 
 class LogDirectory:
     """A directory of `log.dirs`, held by this process. Made by `LogDirectory.open`."""
 
-    def __init__(self, disk: Disk, path: str, clock: Clock, random: Random, lock: File) -> None:
+    def __init__(self, disk: Disk, path: str, clock: Clock, random: Random, lock: File | None) -> None:
         self.disk = disk
         self.path = path
         self._clock = clock
@@ -43,6 +49,7 @@ class LogDirectory:
         self._lock = lock
         # The directory's own id (KIP-858), as its meta.properties says; given by whoever formats directories.
         self.id = ZERO_UUID
+        self.failure: OSError | None = None
         self.logs: dict[TopicPartition, Log] = {}
         self.clean = False
         self.clean_broker_epoch = -1
@@ -65,9 +72,30 @@ class LogDirectory:
         try:
             directory._load()
         except BaseException:
-            directory._lock.close()
+            directory._unlock()
             raise
         return directory
+
+    @classmethod
+    def unreadable(cls, disk: Disk, path: str, clock: Clock, random: Random, error: OSError) -> LogDirectory:
+        """One that could not be opened: failed from the beginning, its id and what it holds are not known."""
+        directory = cls(disk, path, clock, random, None)
+        directory.failure = error
+        return directory
+
+    def fail(self, error: OSError) -> None:
+        """Write nothing more to any of its logs."""
+        self.failure = self.failure or error
+        for log in self.logs.values():
+            log.mark_offline(error)
+
+    @property
+    def was_opened(self) -> bool:
+        return self._lock is not None
+
+    def _unlock(self) -> None:
+        if self._lock is not None:
+            self._lock.close()
 
     def _load(self) -> None:
         entries = self.disk.list_directory(self.path)
@@ -132,7 +160,12 @@ class LogDirectory:
         return name
 
     def set_strays_aside(self) -> list[str]:
-        """Folders that nobody opened belong to no topic any more; their new names, for the log. Nothing is deleted."""
+        """Folders that nobody opened belong to no topic any more; their new names, for the log. Nothing is deleted.
+
+        Not where the directory has failed: there nobody opened those of living topics either.
+        """
+        if self.failure is not None:
+            return []
         strays = [key for key in self.found if key not in self.logs]
         return [self._set_aside(key, self.found[key]) for key in strays]
 
@@ -232,20 +265,22 @@ class LogDirectory:
                 in_order = False
             in_order = in_order and not log.is_offline
         try:
+            if self.failure is not None:
+                return
             self.write_offset_checkpoints()
             self.write_high_watermarks()
             if in_order and self._all_were_opened():
                 content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
                 self.disk.replace_file(f"{self.path}/{CLEAN_SHUTDOWN}", content.encode("ascii"))
         finally:
-            self._lock.close()
+            self._unlock()
 
     def let_go(self) -> None:
         """Give the directory back as it is: the next owner recovers it."""
         for log in self.logs.values():
             for segment in log.segments:
                 segment.close()
-        self._lock.close()
+        self._unlock()
 
     def _all_were_opened(self) -> bool:
         """Logs that nobody opened since an unclean stop still have to be recovered."""

@@ -5,6 +5,9 @@ ring of their own. A partition takes its replicas by walking the ring of racks, 
 partition starts one rack further, and every rack that gave a broker starts one broker further. So the replicas of a
 partition land in as many racks as there are, leaders and replicas spread evenly, and no state outlives the call.
 
+After as many partitions as there are active brokers the same lists would come again, and what a broker led would all go
+to one other when it dies. So all rings are shuffled then; each goes on where it stood, so that counts stay even.
+
 The first replica, the preferred leader, is always an active broker. For the others racks come before liveliness: a
 rack whose brokers are all fenced still gets its share, since they will be back and the placement stays. Brokers
 without a rack form one rack of their own.
@@ -44,12 +47,19 @@ def place_replicas(
         raise InvalidReplicationFactor(
             f"A replication factor of {replication_factor} needs as many brokers; {len(brokers)} are registered."
         )
+    active = sum(not broker.fenced for broker in brokers)
     racks = _ring_of_racks(brokers, random)
     first = random.below(len(racks))
     placed = []
+    since_shuffled = 0
     for turn in range(partition_count):
+        # One active broker leads everything; fenced ones that follow it take turns best without being shuffled.
+        if since_shuffled == active > 1:
+            _shuffle_again(racks, random)
+            since_shuffled = 0
         start = (first + turn) % len(racks)
         placed.append(_place_partition(racks[start:] + racks[:start], replication_factor))
+        since_shuffled += 1
     return placed
 
 
@@ -59,10 +69,13 @@ class _Ring:
     __slots__ = ("_brokers", "_start", "_taken")
 
     def __init__(self, brokers: list[int], random: Randomness) -> None:
-        shuffle(brokers, random)
         self._brokers = brokers
+        self.shuffle(random)
         self._start = random.below(len(brokers)) if brokers else 0
         self._taken = 0
+
+    def shuffle(self, random: Randomness) -> None:
+        shuffle(self._brokers, random)
 
     def take(self) -> int | None:
         """The next broker that this partition does not have yet."""
@@ -101,6 +114,13 @@ def _ring_of_racks(brokers: list[Candidate], random: Randomness) -> list[_Rack]:
     ]
     shuffle(racks, random)
     return racks
+
+
+def _shuffle_again(racks: list[_Rack], random: Randomness) -> None:
+    shuffle(racks, random)
+    for rack in racks:
+        rack.active.shuffle(random)
+        rack.fenced.shuffle(random)
 
 
 def _place_partition(racks: list[_Rack], replication_factor: int) -> list[int]:

@@ -122,6 +122,8 @@ def _quorum_rules(settings: Settings) -> Iterator[str]:
     roles, node_id = settings[cluster.PROCESS_ROLES], settings[cluster.NODE_ID]
     if settings[cluster.BROKER_ID] >= 0 and settings[cluster.BROKER_ID] != node_id:
         yield f"broker.id = {settings[cluster.BROKER_ID]} and node.id = {node_id} differ; one of them is enough."
+    if settings[cluster.CONTROLLER_QUORUM_AUTO_JOIN_ENABLE] and "controller" not in roles:
+        yield "controller.quorum.auto.join.enable is for controllers, but process.roles does not include controller."
     try:
         voters = quorum_voters(settings)
     except SettingsError as error:

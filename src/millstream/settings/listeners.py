@@ -114,6 +114,12 @@ class Endpoints(msgspec.Struct, frozen=True):
             controller_names=names,
             security_protocols=protocols,
         )
+        if "broker" not in roles and not settings.is_set(LISTENERS):
+            name = names[0] if names else "CONTROLLER"
+            raise SettingsError(
+                f"A node that is only a controller needs listeners: where controllers reach it, for example "
+                f"listeners={name}://:9093."
+            )
         mistakes = [*_mistakes_of_roles(found, roles, broker), *_mistakes_of_advertised(found, advertised, listening)]
         if mistakes:
             raise SettingsError(*mistakes)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.settings.catalog import broker_setting, nearest
 from millstream.settings.checks import check_together
+from millstream.settings.cluster import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SESSION_TIMEOUT_MS
 from millstream.settings.declare import IfIgnored, Scope, SettingsError
 from millstream.settings.effective import Settings, unknown
 from millstream.settings.listeners import listening_endpoints
@@ -109,6 +110,7 @@ def load(
         raise SettingsError(*refusals)
     check_together(settings)
     warnings.extend(_ignored(settings))
+    warnings.extend(_risky(settings))
     return Loaded(settings, tuple(warnings))
 
 
@@ -159,6 +161,16 @@ def _ignored(settings: Settings) -> Iterator[str]:
     for name, setting in _set_but_not_implemented(settings):
         if setting.if_ignored is IfIgnored.HARMLESS:
             yield f"{name} is ignored: this broker does not act on it."
+
+
+def _risky(settings: Settings) -> Iterator[str]:
+    """What may be meant, since the two settings belong to different nodes, but is seldom right."""
+    interval_ms, session_ms = settings[BROKER_HEARTBEAT_INTERVAL_MS], settings[BROKER_SESSION_TIMEOUT_MS]
+    if 2 * interval_ms > session_ms:
+        yield (
+            f"broker.heartbeat.interval.ms = {interval_ms} is more than half of "
+            f"broker.session.timeout.ms = {session_ms}: one heartbeat that is lost, and the broker is fenced."
+        )
 
 
 def _unserved_listeners(settings: Settings) -> Iterator[str]:

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from millstream.streams.settings import Settings, guarantee_of, settings_of
+from millstream.streams.settings import Settings, checked_trigger, guarantee_of, settings_of
+from millstream.streams.topology import Topology
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from millstream.streams.lower.running import Running
     from millstream.streams.plan.physical import InternalTopic
     from millstream.streams.queries import KeyValueView, SessionView, WindowView
-    from millstream.streams.topology import Topology
 
 
 class NotRunning(RuntimeError):
@@ -52,6 +52,8 @@ class Application:
         bootstrap_servers: str | Mapping[str, str] | None = None,
         settings: Mapping[str, object] | None = None,
     ) -> None:
+        if not isinstance(topology, Topology):
+            raise TypeError(f"an application runs a topology, such as builder.build() gives, not {topology!r}")
         self.topology = topology
         self.application_id = application_id
         self.settings: Settings = settings_of(application_id, bootstrap_servers, settings)
@@ -68,6 +70,7 @@ class Application:
         `trigger` is a time between micro-batches ("1 second"); "available_now" works off what is there and then ends.
         Without one a micro-batch follows the other, or `commit.interval.ms` says how often.
         """
+        checked_trigger(trigger)
         from millstream.streams.lower.running import Running
 
         if self._running is not None and self._running.is_active:
@@ -136,6 +139,7 @@ class Application:
         """A store, followed into memory from its topic (millstream.streams.queries); kept open until `stop`."""
         from millstream.streams.queries import follow_store
 
+        self._now()
         if name not in self._views:
             said = self.settings.topic_settings.get("retention.ms")
             self._views[name] = follow_store(

@@ -144,7 +144,7 @@ def _shape(kind: DataType) -> Any:
             return kind.of
         fields = {name: _shape(each) | None if each != ANY else Any for name, each in kind.fields}
         return TypedDict("Row", fields, total=False)  # type: ignore[operator]
-    return {STRING: str, LONG: int, INT: int, DOUBLE: float, BOOLEAN: bool}.get(kind, Any)
+    return {STRING: str, LONG: int, INT: int, DOUBLE: float, BOOLEAN: bool, BINARY: bytes}.get(kind, Any)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,4 +232,8 @@ def serde_of(described: Any) -> Serde:
             return _BY_PYTHON_TYPE[described]
     elif isinstance(described, Serde):
         return described
+    try:
+        return serde_of(type_of(described))  # such as list[str], dict[str, int] and str | None
+    except TypeError:
+        pass
     raise TypeError(f"{described!r} says nothing of a serde: give a serde, a type such as str, or a dataclass")

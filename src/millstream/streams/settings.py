@@ -8,6 +8,7 @@ can be taken over. Names of the clients' own settings (TLS, logins, time-outs) g
 from __future__ import annotations
 
 import logging
+import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,13 +16,19 @@ from typing import TYPE_CHECKING, Final, Literal
 
 from millstream.client.options import Options
 from millstream.records.codecs import Codec
-from millstream.streams.plan.names import nearest
+from millstream.streams.plan.names import LEGAL, is_legal, nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 log = logging.getLogger("millstream.streams")
 
+AVAILABLE_NOW: Final = "available_now"
+# The intervals that Spark takes for a trigger; months and years it does not.
+_INTERVAL: Final = re.compile(
+    r"(?:interval\s+)?(?:\+?\d+(?:\.\d+)?\s+(?:microsecond|millisecond|second|minute|hour|day|week)s?\s*)+",
+    re.IGNORECASE,
+)
 Guarantee = Literal["exactly_once_v2", "at_least_once"]
 
 # Name -> what it does.
@@ -110,6 +117,43 @@ REFUSED: Final = {
     "config.providers": "look the values up before",
     "windowstore.changelog.additional.retention.ms": "it is a day; topic.retention.ms is for all internal topics",
 }
+# A topic's own settings, as millstream.settings declares them for brokers; a client does not know that package.
+OF_TOPICS: Final = (
+    "cleanup.policy",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.type",
+    "compression.zstd.level",
+    "delete.retention.ms",
+    "file.delete.delay.ms",
+    "flush.messages",
+    "flush.ms",
+    "follower.replication.throttled.replicas",
+    "index.interval.bytes",
+    "internal.segment.bytes",
+    "leader.replication.throttled.replicas",
+    "local.retention.bytes",
+    "local.retention.ms",
+    "max.compaction.lag.ms",
+    "max.message.bytes",
+    "message.timestamp.after.max.ms",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.type",
+    "min.cleanable.dirty.ratio",
+    "min.compaction.lag.ms",
+    "min.insync.replicas",
+    "preallocate",
+    "remote.log.copy.disable",
+    "remote.log.delete.on.disable",
+    "remote.storage.enable",
+    "retention.bytes",
+    "retention.ms",
+    "segment.bytes",
+    "segment.index.bytes",
+    "segment.jitter.ms",
+    "segment.ms",
+    "unclean.leader.election.enable",
+)
 _TOPIC_PREFIX: Final = "topic."
 _CLIENT_PREFIXES: Final = (
     "main.consumer.",
@@ -159,10 +203,22 @@ def guarantee_of(text: str) -> Guarantee:
     )
 
 
+def checked_trigger(text: str | None) -> str | None:
+    """When micro-batches come, if Spark will understand it: to hear of a slip after it has started takes long."""
+    if text is None or text == AVAILABLE_NOW or (isinstance(text, str) and _INTERVAL.fullmatch(text.strip())):
+        return text
+    raise UnknownSetting(
+        f"trigger is {text!r}: a time between micro-batches such as '1 second' or '500 milliseconds', "
+        f"or {AVAILABLE_NOW!r}"
+    )
+
+
 def settings_of(
     application_id: str, servers: str | Mapping[str, str] | None, given: Mapping[str, object] | None
 ) -> Settings:
     """What was asked for, as a whole; UnknownSetting with a hint if a name or a value is wrong."""
+    if not is_legal(application_id):
+        raise UnknownSetting(f"an application's id cannot be {application_id!r}: {LEGAL}, as topics are named after it")
     texts = {name: str(value) for name, value in (given or {}).items()}
     connection = _connection(servers)
     own: dict[str, str] = {}
@@ -173,6 +229,7 @@ def settings_of(
         if name in WITHOUT_EFFECT or _is_of_a_client(name):
             log.warning("%s has no effect on Spark", name)
         elif name.startswith(_TOPIC_PREFIX):
+            _check_topic_setting(name)
             topics[name.removeprefix(_TOPIC_PREFIX)] = text
         elif name in KNOWN:
             own[name] = text
@@ -199,6 +256,12 @@ def settings_of(
         compression=_compression(own.get("compression.type", "none")),
         topic_settings=topics,
     )
+
+
+def _check_topic_setting(name: str) -> None:
+    if name.removeprefix(_TOPIC_PREFIX) not in OF_TOPICS:
+        hint = nearest(name, [_TOPIC_PREFIX + known for known in OF_TOPICS])
+        raise UnknownSetting(f"there is no setting {name!r} of topics{hint}")
 
 
 def _is_of_a_client(name: str) -> bool:

@@ -136,6 +136,8 @@ def wider(left: DataType, right: DataType) -> DataType:
         return right
     if left in NUMERIC and right in NUMERIC:
         return NUMERIC[max(NUMERIC.index(left), NUMERIC.index(right))]
-    if {left, right} == {LONG, TIMESTAMP}:
-        return LONG
+    if left == TIMESTAMP and right in NUMERIC:
+        return wider(LONG, right)
+    if right == TIMESTAMP and left in NUMERIC:
+        return wider(left, LONG)
     raise TypeError(f"{left} and {right} do not go together: cast one of them")

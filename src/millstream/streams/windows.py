@@ -28,6 +28,8 @@ class Windowed(NamedTuple):
 
 
 def _at_least(name: str, value_ms: int, bound_ms: int) -> None:
+    if not isinstance(value_ms, int):
+        raise TypeError(f"{name} is {value_ms!r}: it must be a whole number of milliseconds")
     if value_ms < bound_ms:
         raise ValueError(f"{name} is {value_ms} ms: it cannot be less than {bound_ms}")
 
@@ -124,6 +126,8 @@ class JoinWindows:
     grace_ms: int = 0
 
     def __post_init__(self) -> None:
+        for part_ms in (self.before_ms, self.after_ms):
+            _at_least("a join's time", part_ms, -(2**63))
         _at_least("a join's window", self.before_ms + self.after_ms, 0)
         _at_least("grace", self.grace_ms, 0)
 

@@ -225,7 +225,7 @@ class Nemesis:
     async def _slow_link(self) -> None:
         if len(self._cluster.hosts) > 1:
             one, other = self._random.sample(self._cluster.hosts, 2)
-            self._cluster.network.slow_down(one, other, self._random.choice((0.05, 0.3, 1.0)))
+            self._cluster.network.slow_down(one, other, self._random.choice((0.05, 0.3, 1.0)), one_way=True)
             await self._for_a_while(25)
             self._cluster.network.heal()
 

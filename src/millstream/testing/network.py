@@ -98,19 +98,23 @@ class SimulatedNetwork:
         return delay + self._extra_delay_s.get((source, target), 0.0)
 
     def block(self, sources: Iterable[str], targets: Iterable[str], *, one_way: bool = False) -> None:
-        """Nothing gets from the first machines to the second ones, and unless `one_way` nothing back."""
-        others = list(targets)
-        for source in sources:
-            for target in others:
-                if source != target:
-                    self.note("network", f"{source} no longer reaches {target}")
-                    self._blocked[source, target] = None
-                    if not one_way:
-                        self._blocked[target, source] = None
+        """Nothing gets from the first machines to the second ones, and unless `one_way` nothing back. A machine is its
+        name; one alone needs no list."""
+        for source, target in _links(sources, targets):
+            self.note("network", f"{source} no longer reaches {target}")
+            self._blocked[source, target] = None
+            if not one_way:
+                self._blocked[target, source] = None
 
-    def slow_down(self, source: str, target: str, delay_s: float) -> None:
-        self.note("network", f"{source} reaches {target} {delay_s} s later")
-        self._extra_delay_s[source, target] = delay_s
+    def slow_down(
+        self, sources: Iterable[str], targets: Iterable[str], delay_s: float, *, one_way: bool = False
+    ) -> None:
+        """What the first machines send the second ones takes so much longer, and unless `one_way` what comes back."""
+        for source, target in _links(sources, targets):
+            self.note("network", f"{source} reaches {target} {delay_s} s later")
+            self._extra_delay_s[source, target] = delay_s
+            if not one_way:
+                self._extra_delay_s[target, source] = delay_s
 
     def heal(self) -> None:
         """All links are open and fast."""
@@ -213,6 +217,12 @@ class SimulatedNetwork:
             if self.loop.time() >= deadline_s:
                 raise TimeoutError(errno.ETIMEDOUT, f"{source} cannot reach {target}")
             await asyncio.sleep(0.25)
+
+
+def _links(sources: Iterable[str], targets: Iterable[str]) -> list[Link]:
+    """From each to each; a name alone would otherwise be a list of its letters."""
+    ones, others = ([hosts] if isinstance(hosts, str) else list(hosts) for hosts in (sources, targets))
+    return [(one, other) for one in ones for other in others if one != other]
 
 
 class HostNetwork:

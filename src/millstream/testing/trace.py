@@ -22,7 +22,7 @@ class Trace:
 
     def __init__(self, loop: AbstractEventLoop, *, aloud: bool = False) -> None:
         self.events = 0
-        self.last: deque[str] = deque(maxlen=LAST_EVENTS)
+        self._last: deque[str] = deque(maxlen=LAST_EVENTS)
         self._loop = loop
         self._hash = blake2b(digest_size=16)
         self._aloud = aloud
@@ -31,15 +31,20 @@ class Trace:
         line = f"{self._loop.time():.6f} {place}: {event}"
         self.events += 1
         self._hash.update(line.encode())
-        self.last.append(line)
+        self._last.append(line)
         if self._aloud:
             sys.stderr.write(line + "\n")
 
     def remark(self, text: str) -> None:
         """Something worth reading that is no event of its own."""
-        self.last.append(f"{self._loop.time():.6f} {text}")
+        self._last.append(f"{self._loop.time():.6f} {text}")
         if self._aloud:
-            sys.stderr.write(self.last[-1] + "\n")
+            sys.stderr.write(self._last[-1] + "\n")
+
+    @property
+    def last(self) -> list[str]:
+        """The last events in words, the newest at the end."""
+        return list(self._last)
 
     @property
     def digest(self) -> str:

@@ -50,7 +50,7 @@ async def scenario(cluster: SimulatedCluster) -> None:
     assert log.log.start_offset > 0
     began_in, began_s = log.epoch, cluster.loop.time()
 
-    cluster.network.slow_down(leader.host, away.host, PIECE_S)
+    cluster.network.slow_down(leader.host, away.host, PIECE_S, one_way=True)
     away.boot()
     await cluster.until(lambda: loads_a_snapshot(away), what="it loads the snapshot")
     other.kill()

@@ -33,6 +33,9 @@ def describe_log_dirs(request: DescribeLogDirsRequest, ctx: Context) -> Describe
 
 def _describe(directory: LogDirectory, request: DescribeLogDirsRequest, ctx: Context) -> DescribeLogDirsResult:
     result = DescribeLogDirsResult(log_dir=directory.path, topics=[], is_cordoned=_is_cordoned(directory, ctx))
+    if directory.failure is not None:
+        result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+        return result
     try:
         result.total_bytes, result.usable_bytes = ctx.broker.ports.disk.space(directory.path)
     except OSError:

@@ -25,6 +25,7 @@ class BranchedStream:
         self._name = stream.draft.names.or_node(name, "KSTREAM-BRANCH-")
         self._branches: list[tuple[str, Function | None]] = []
         self._count = 0
+        stream.draft.open_splits.add(self._name)
 
     def branch(self, predicate: Function, *, name: str | None = None) -> BranchedStream:
         """One more branch; a record goes to the first whose predicate holds."""
@@ -49,6 +50,7 @@ class BranchedStream:
         if not self._branches:
             raise TopologyError("a split needs a branch")
         stream, flow = self._stream, self._stream.flow
+        stream.draft.open_splits.discard(self._name)
         stream.draft.add(
             Branch(name=self._name, inputs=(flow.node,), schema=flow.schema, branches=tuple(self._branches))
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from millstream.streams.dsl.grouped import KGroupedStream, store_for, table_flow
+from millstream.streams.dsl.grouped import KGroupedStream, checked_windows, store_for, table_flow
 from millstream.streams.dsl.table import KTable
 from millstream.streams.errors import TopologyError
 from millstream.streams.plan.aggregations import Fold
@@ -32,11 +32,12 @@ class CogroupedKStream:
 
     def cogroup(self, grouped: KGroupedStream, aggregator: Callable[[Any, Any, Any], Any]) -> CogroupedKStream:
         """One more stream: `aggregator(key, value, aggregate)`."""
+        self.draft.own(grouped.draft, "cogroup")
         return replace(self, groups=(*self.groups, (grouped, aggregator)))
 
     def windowed_by(self, windows: Windows) -> CogroupedKStream:
         """In windows of time."""
-        return replace(self, windows=windows)
+        return replace(self, windows=checked_windows(windows))
 
     def aggregate(
         self,

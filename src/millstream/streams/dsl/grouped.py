@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.streams.dsl import columns
 from millstream.streams.dsl.table import KTable
 from millstream.streams.errors import TopologyError
-from millstream.streams.plan.aggregations import Aggregation, Count, Fold, Reduce
+from millstream.streams.plan.aggregations import Aggregation, ColumnAggregate, Count, Fold, Reduce
 from millstream.streams.plan.nodes import Aggregate, Schema
 from millstream.streams.plan.stores import KeyValueStore, SessionStore, Store, WindowStore
 from millstream.streams.serdes import (
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from millstream.streams.dsl.cogrouped import CogroupedKStream
     from millstream.streams.expressions.tree import Expression
-    from millstream.streams.plan.aggregations import ColumnAggregate
     from millstream.streams.plan.drafting import Draft, Flow
 
 
@@ -41,7 +40,7 @@ class KGroupedStream:
 
     def windowed_by(self, windows: Windows) -> KGroupedStream:
         """In windows of time: tumbling, hopping, sliding or session."""
-        return replace(self, windows=windows)
+        return replace(self, windows=checked_windows(windows))
 
     def emit_final(self) -> KGroupedStream:
         """One result for each window, when it has closed."""
@@ -107,19 +106,23 @@ class KGroupedStream:
     def agg(
         self,
         *,
-        store: str | None = None,
-        name: str | None = None,
+        store: str | ColumnAggregate | None = None,
+        name: str | ColumnAggregate | None = None,
         **aggregates: ColumnAggregate,
     ) -> KTable:
         """A struct of several: `agg(orders=count_of(), total=sum_of(col("price")))`."""
-        if not aggregates:
-            raise TopologyError("agg without an aggregate")
-        return self._columns(aggregates, store, name)
+        wanted, (own_store, own) = columns.named(ColumnAggregate, aggregates, store=store, name=name)
+        return self._columns(columns.checked(wanted), own_store, own)
 
     def _columns(self, wanted: dict[str, ColumnAggregate], store: str | None, name: str | None) -> KTable:
         aggregation, kept, shown = columns.plan_columns(wanted, self.flow.scope)
-        table = self._aggregate(aggregation, serde_of(kept), "KSTREAM-AGGREGATE-", store, name)
-        return table if shown is None else table.map_values(shown)
+        serde = serde_of(kept)
+        if shown is None:
+            return self._aggregate(aggregation, serde, "KSTREAM-AGGREGATE-", store, name)
+        # A store in windows can be asked by key and time, one of mapped values cannot: so it holds what is kept.
+        of_parts = store if self.windows is not None else columns.store_of_parts(store)
+        table = self._aggregate(aggregation, serde, "KSTREAM-AGGREGATE-", of_parts, name)
+        return table.map_values(shown, store=store if self.windows is None else None)
 
     def _aggregate(
         self, aggregation: Aggregation, value: Serde, prefix: str, store: str | None, name: str | None
@@ -141,6 +144,13 @@ class KGroupedStream:
         )
         self.draft.add(node)
         return KTable(self.draft, table_flow(node, flow, key, value, self.windows))
+
+
+def checked_windows(windows: Windows) -> Windows:
+    """What `windowed_by` was given, if it is windows."""
+    if not isinstance(windows, Windows):
+        raise TopologyError(f"windowed_by takes windows, such as tumbling(60_000), not {windows!r}")
+    return windows
 
 
 def store_for(name: str, key: Serde, value: Serde, windows: Windows | None) -> Store:

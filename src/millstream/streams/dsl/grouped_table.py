@@ -9,7 +9,7 @@ from millstream.streams.dsl import columns
 from millstream.streams.dsl.table import KTable
 from millstream.streams.errors import TopologyError
 from millstream.streams.expressions.tree import Expression
-from millstream.streams.plan.aggregations import Aggregation, Count, Fold, Reduce
+from millstream.streams.plan.aggregations import Aggregation, ColumnAggregate, Count, Fold, Reduce
 from millstream.streams.plan.names import Suffixed
 from millstream.streams.plan.nodes import Schema, TableAggregate, TableGroup
 from millstream.streams.plan.stores import KeyValueStore
@@ -19,7 +19,6 @@ from millstream.streams.types import ANY
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from millstream.streams.plan.aggregations import ColumnAggregate
     from millstream.streams.plan.drafting import Draft, Flow
 
 
@@ -91,9 +90,16 @@ class KGroupedTable:
         """The mean of a column."""
         return self._columns({"": columns.avg_of(column)}, store, name)
 
-    def agg(self, *, store: str | None = None, name: str | None = None, **aggregates: ColumnAggregate) -> KTable:
+    def agg(
+        self,
+        *,
+        store: str | ColumnAggregate | None = None,
+        name: str | ColumnAggregate | None = None,
+        **aggregates: ColumnAggregate,
+    ) -> KTable:
         """A struct of several sums, counts and means."""
-        return self._columns(aggregates, store, name)
+        wanted, (own_store, own) = columns.named(ColumnAggregate, aggregates, store=store, name=name)
+        return self._columns(columns.checked(wanted), own_store, own)
 
     def _columns(self, wanted: dict[str, ColumnAggregate], store: str | None, name: str | None) -> KTable:
         for call in wanted.values():
@@ -103,8 +109,12 @@ class KGroupedTable:
                     "Aggregate to a list, or take it of the stream of changes."
                 )
         aggregation, kept, shown = columns.plan_columns(wanted, self.flow.scope)
-        table = self._aggregate(aggregation, serde_of(kept), "KTABLE-AGGREGATE-", store, name)
-        return table if shown is None else table.map_values(shown)
+        if shown is None:
+            return self._aggregate(aggregation, serde_of(kept), "KTABLE-AGGREGATE-", store, name)
+        of_parts = columns.store_of_parts(store)
+        return self._aggregate(aggregation, serde_of(kept), "KTABLE-AGGREGATE-", of_parts, name).map_values(
+            shown, store=store
+        )
 
     def _aggregate(
         self, aggregation: Aggregation, value: Serde, prefix: str, store: str | None, name: str | None

@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from millstream.streams.dsl.columns import named
 from millstream.streams.errors import TopologyError
 from millstream.streams.expressions import struct
 from millstream.streams.expressions.tree import Expression
@@ -116,9 +117,13 @@ class RecordVerbs:
         )
         return self._then(node, value_serde=serde)
 
-    def select(self, *, name: str | None = None, **columns: object) -> Self:
-        """A struct of columns as the new value: `select(user=col("user"), cents=col("price") * 100)`."""
-        return self.map_values(struct(**columns), name=name)
+    def select(self, *, name: str | Expression | None = None, **columns: object) -> Self:
+        """A struct of columns as the new value: `select(user=col("user"), cents=col("price") * 100)`.
+
+        A text as `name` names the node; a column under that name is one like the others.
+        """
+        fields, (own,) = named(Expression, columns, name=name)
+        return self.map_values(struct(**fields), name=own)
 
     def flat_map(
         self, mapper: Callable[[Any, Any], Any], *, key: Any = None, value: Any = None, name: str | None = None

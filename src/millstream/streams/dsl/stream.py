@@ -21,6 +21,7 @@ from millstream.streams.plan.nodes import (
 )
 from millstream.streams.plan.stores import KeyValueStore
 from millstream.streams.types import ANY, STRING
+from millstream.streams.windows import JoinWindows
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from millstream.streams.dsl.table import GlobalKTable, KTable
     from millstream.streams.plan.drafting import Flow
     from millstream.streams.plan.nodes import JoinKind
-    from millstream.streams.windows import JoinWindows
 
     Function = Expression | Callable[..., Any]
 
@@ -52,6 +52,7 @@ class KStream(RecordVerbs):
 
     def merge(self, other: KStream, *, name: str | None = None) -> KStream:
         """The records of both, in no order between them."""
+        self.draft.own(other.draft, "merge")
         schema = self.flow.schema if self.flow.schema == other.flow.schema else Schema()
         node = Merge(name=self._name(name, "KSTREAM-MERGE-"), inputs=(self.flow.node, other.flow.node), schema=schema)
         same_key = self.flow.key_serde == other.flow.key_serde
@@ -262,10 +263,11 @@ class KStream(RecordVerbs):
     ) -> KStream:
         from millstream.streams.dsl import stream_joins
 
+        self.draft.own(other.draft, "join")
         names = Suffixed(self.draft.names, name)
         if isinstance(other, KStream):
-            if windows is None:
-                raise TopologyError("a join of two streams needs windows: streams have no end")
+            if not isinstance(windows, JoinWindows):
+                raise TopologyError(f"a join of two streams needs windows such as within(…), not {windows!r}")
             flow = stream_joins.with_stream(
                 self.draft, kind, (self.flow, other.flow), joiner, windows, names, store, given, with_key=with_key
             )

@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from millstream.streams.dsl.columns import named
 from millstream.streams.errors import TopologyError
+from millstream.streams.expressions import struct
+from millstream.streams.expressions.tree import Expression
 from millstream.streams.plan.names import Suffixed
 from millstream.streams.plan.nodes import Suppress, TableFilter, TableMapValues, ToStream
 from millstream.streams.plan.stores import KeyValueStore
@@ -17,7 +20,6 @@ if TYPE_CHECKING:
     from millstream.streams.dsl.grouped_table import KGroupedTable
     from millstream.streams.dsl.stream import KStream
     from millstream.streams.dsl.suppressed import Suppressed
-    from millstream.streams.expressions.tree import Expression
     from millstream.streams.plan.drafting import Draft, Flow
     from millstream.streams.plan.nodes import AnyNode, JoinKind
 
@@ -99,11 +101,12 @@ class KTable(_Table):
         )
         return self._then(node, value_serde=serde)
 
-    def select(self, *, store: str | None = None, name: str | None = None, **columns: object) -> KTable:
-        """A struct of columns as the new value."""
-        from millstream.streams.expressions import struct
-
-        return self.map_values(struct(**columns), store=store, name=name)
+    def select(
+        self, *, store: str | Expression | None = None, name: str | Expression | None = None, **columns: object
+    ) -> KTable:
+        """A struct of columns as the new value. `store` and `name` are texts; columns may be called that too."""
+        fields, (own_store, own) = named(Expression, columns, store=store, name=name)
+        return self.map_values(struct(**fields), store=own_store, name=own)
 
     def _store(self, name: str | None, value: Any) -> KeyValueStore | None:
         if name is None:
@@ -215,6 +218,7 @@ class KTable(_Table):
     ) -> KTable:
         from millstream.streams.dsl import table_joins
 
+        self.draft.own(other.draft, "join of tables")
         names = Suffixed(self.draft.names, name)
         sides = (self.flow, other.flow)
         if on is None:

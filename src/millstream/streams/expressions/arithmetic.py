@@ -36,8 +36,7 @@ OPERATORS = {"+", "-", "*", "/", "%", "div", "negative", "=", "!=", "<", "<=", "
 def operator(name: str, kinds: list[DataType]) -> tuple[Callable[..., Any], DataType]:
     """The function for two values that are not null, and the type of its result."""
     if name in _COMPARISONS:
-        wider(kinds[0], kinds[1])
-        return _COMPARISONS[name], BOOLEAN
+        return _as_doubles(_COMPARISONS[name], kinds), BOOLEAN
     kind = _numeric(kinds)
     if name == "/":
         return _divide, DOUBLE
@@ -45,11 +44,34 @@ def operator(name: str, kinds: list[DataType]) -> tuple[Callable[..., Any], Data
         if kind == DOUBLE:
             raise TypeError("div is for whole numbers")
         return _whole_divide, LONG
+    # Spark takes a null of no type for a double where it needs a number.
+    kind = DOUBLE if kind == NULL else kind
     if name == "%":
         return _remainder, kind
     if kind == DOUBLE:
         return _DOUBLES[name], DOUBLE
     return _bounded(name, kind), kind
+
+
+def equality(kinds: list[DataType]) -> Callable[[Any, Any], bool]:
+    """The function that says whether two values of these types, not null, are equal."""
+    return _as_doubles(equal, kinds)
+
+
+def to_double(number: Any) -> float:
+    if type(number) is float:
+        return number
+    if type(number) is int:
+        return float(number)
+    raise ExpressionError(f"{number!r} is no number")
+
+
+def _as_doubles(compare: Callable[[Any, Any], bool], kinds: list[DataType]) -> Callable[[Any, Any], bool]:
+    """Spark compares a bigint with a double as doubles; Python compares them exactly."""
+    one, other = kinds
+    if wider(one, other) == DOUBLE and (one in (LONG, TIMESTAMP) or other in (LONG, TIMESTAMP)):
+        return lambda a, b: compare(to_double(a), to_double(b))
+    return compare
 
 
 def _numeric(kinds: list[DataType]) -> DataType:
@@ -85,7 +107,8 @@ def _bounded(name: str, kind: DataType) -> Callable[..., Any]:
 def _divide(a: Any, b: Any) -> float:
     if b == 0:
         raise ExpressionError("division by zero: use nullif or a CASE if null is wanted")
-    return float(a) / float(b)
+    # Not float(a), which would take a text too.
+    return float((a * 1.0) / (b * 1.0))
 
 
 def _whole_divide(a: Any, b: Any) -> int:
@@ -94,14 +117,17 @@ def _whole_divide(a: Any, b: Any) -> int:
     if isinstance(a, float) or isinstance(b, float):
         raise ExpressionError(f"div of {a} and {b}: it is for whole numbers")
     found: int = abs(a) // abs(b)
-    return found if (a < 0) == (b < 0) else -found
+    found = found if (a < 0) == (b < 0) else -found
+    if not LONG_MIN <= found <= LONG_MAX:
+        raise ExpressionError(f"div of {a} and {b} is out of range for {LONG}")
+    return found
 
 
 def _remainder(a: Any, b: Any) -> Any:
     if b == 0:
         raise ExpressionError("remainder by zero: use nullif or a CASE if null is wanted")
     if isinstance(a, float) or isinstance(b, float):
-        return math.fmod(a, b)
+        return math.nan if math.isinf(a) else math.fmod(a, b)
     return abs(a) % abs(b) * (-1 if a < 0 else 1)
 
 

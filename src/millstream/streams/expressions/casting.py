@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 from millstream.streams.expressions.errors import ExpressionError
@@ -26,6 +27,16 @@ from millstream.streams.types import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# What Java takes for white space around a number: no more than this, where Python takes all of Unicode's.
+_BLANK = "".join(map(chr, range(33)))
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[dDfF]?")
+_HEXADECIMAL = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[dDfF]?")
+_NAMED = {"nan": math.nan} | {
+    f"{sign}{name}": value
+    for name in ("inf", "infinity")
+    for sign, value in (("", math.inf), ("+", math.inf), ("-", -math.inf))
+}
 _TRUE = {"t", "true", "y", "yes", "1"}
 _FALSE = {"f", "false", "n", "no", "0"}
 
@@ -74,9 +85,12 @@ def _double_text(value: float) -> str:
 def _whole(low: int, high: int, name: str) -> Callable[[Any], int]:
     def convert(value: Any) -> int:
         try:
-            found = int(value.strip()) if isinstance(value, str) else math.trunc(value)
+            found = _whole_of_text(value) if isinstance(value, str) else math.trunc(value)
         except (ValueError, OverflowError, TypeError):
             raise ExpressionError(f"{value!r} cannot be cast to {name}") from None
+        if found == LONG_MAX + 1 == high + 1 and isinstance(value, float):
+            # The largest bigint has no double of its own: Spark lets the next one pass for it.
+            return high
         if not low <= found <= high:
             raise ExpressionError(f"{value!r} is out of range for {name}")
         return found
@@ -84,16 +98,40 @@ def _whole(low: int, high: int, name: str) -> Callable[[Any], int]:
     return convert
 
 
+def _whole_of_text(text: str) -> int:
+    digits = text.strip(_BLANK + "\x7f")
+    if _WHOLE.fullmatch(digits) is None:
+        raise ValueError(text)
+    return int(digits)
+
+
 def _double(value: Any) -> float:
-    try:
-        return float(value.strip()) if isinstance(value, str) else float(value)
-    except (ValueError, TypeError):
-        raise ExpressionError(f"{value!r} cannot be cast to double") from None
+    if isinstance(value, str):
+        return _double_of_text(value)
+    if isinstance(value, int | float):
+        return float(value)
+    raise ExpressionError(f"{value!r} cannot be cast to double")
+
+
+def _double_of_text(text: str) -> float:
+    """As Java reads it, with its letters behind the number, and Spark's names for what is no number."""
+    digits = text.strip(_BLANK)
+    if (decimal := _DECIMAL.fullmatch(digits)) is not None:
+        return float(decimal[1])
+    if (hexadecimal := _HEXADECIMAL.fullmatch(digits)) is not None:
+        try:
+            return float.fromhex(hexadecimal[1])
+        except OverflowError:
+            return -math.inf if digits.startswith("-") else math.inf
+    named = math.nan if digits in ("+NaN", "-NaN") else _NAMED.get(digits.lower())
+    if named is None:
+        raise ExpressionError(f"{text!r} cannot be cast to double")
+    return named
 
 
 def _boolean(value: Any) -> bool:
     if isinstance(value, str):
-        text = value.strip().lower()
+        text = value.strip(_BLANK + "\x7f").lower()
         if text in _TRUE:
             return True
         if text in _FALSE:

@@ -11,9 +11,11 @@ from __future__ import annotations
 import difflib
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from millstream.streams.expressions import arithmetic, casting, library
+from millstream.streams.expressions import arithmetic, casting, library, patterns
+from millstream.streams.expressions.errors import ExpressionError
+from millstream.streams.expressions.forms import FORMS, Compiled, common
 from millstream.streams.expressions.tree import Call, Cast, Expression, Field, Literal, Source
 from millstream.streams.types import (
     ANY,
@@ -31,20 +33,12 @@ from millstream.streams.types import (
     DataType,
     Map,
     Struct,
-    wider,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     Run = Callable[[Any, Any, int, Any], Any]
-
-
-class Compiled(NamedTuple):
-    """A function of (key, value, timestamp, right), and the type of what it returns."""
-
-    run: Callable[[Any, Any, int, Any], Any]
-    type: DataType
 
 
 @dataclass(frozen=True)
@@ -61,7 +55,7 @@ def compile_expression(expression: Expression, scope: Scope) -> Compiled:
     """Turn a column into a function; TypeError if its types don't fit."""
     match expression:
         case Literal(constant):
-            return Compiled(lambda _key, _value, _timestamp, _right: constant, _literal_type(constant))
+            return _constant(constant)
         case Source(part):
             return _source(part, scope)
         case Field(of, name):
@@ -75,6 +69,13 @@ def compile_expression(expression: Expression, scope: Scope) -> Compiled:
             except TypeError as wrong:
                 raise TypeError(f"{expression}: {wrong}") from None
     raise TypeError(f"{expression!r} is not a column")
+
+
+def _constant(constant: Any) -> Compiled:
+    kind = _literal_type(constant)
+    if kind == Array(DOUBLE):
+        constant = [None if each is None else float(each) for each in constant]
+    return Compiled(lambda _key, _value, _timestamp, _right: constant, kind)
 
 
 def _literal_type(constant: object) -> DataType:
@@ -92,7 +93,7 @@ def _literal_type(constant: object) -> DataType:
         case bytes():
             return BINARY
         case list() | tuple():
-            return Array(_literal_type(constant[0]) if constant else ANY)
+            return Array(common([_literal_type(each) for each in constant])[0] if constant else ANY)
     raise TypeError(f"{constant!r} cannot be a constant in a column")
 
 
@@ -165,203 +166,92 @@ def _call(function: str, arguments: list[Compiled], trees: tuple[Expression, ...
     if function in arithmetic.OPERATORS:
         operation, kind = arithmetic.operator(function, kinds)
         if len(trees) == 2 and isinstance(trees[1], Literal) and trees[1].constant is not None:
-            return Compiled(_with_constant(operation, runs[0], trees[1].constant), kind)
-        return Compiled(_null_safe(operation, runs), kind)
-    special = _SPECIAL.get(function)
+            return Compiled(_with_constant(function, operation, runs[0], trees[1].constant), kind)
+        return Compiled(_null_safe(function, operation, runs), kind)
+    special = FORMS.get(function)
     if special is not None:
         return special(runs, kinds, trees)
-    entry = library.FUNCTIONS.get(function)
-    if entry is None:
-        near = difflib.get_close_matches(function, [*library.FUNCTIONS, *_SPECIAL], 1)
+    if function not in library.FUNCTIONS:
+        near = difflib.get_close_matches(function, [*library.FUNCTIONS, *FORMS], 1)
         raise TypeError(f"there is no function {function!r}" + (f": did you mean {near[0]!r}?" if near else ""))
-    if not entry.at_least <= len(kinds) <= entry.at_most:
-        raise TypeError(f"{function} does not take {len(kinds)} arguments")
-    return Compiled(_null_safe(entry.run, runs), entry.result(kinds))
+    operation, kind = library.prepare(function, kinds)
+    _constants(function, trees)
+    return Compiled(_null_safe(function, operation, runs), kind)
 
 
-def _null_safe(operation: Callable[..., Any], runs: list[Any]) -> Callable[[Any, Any, int, Any], Any]:
+def _constants(function: str, trees: tuple[Expression, ...]) -> None:
+    """Arguments that Spark wants to be constants must be, and those that are constants are looked at now."""
+    if function == "round" and any(_varies(tree) for tree in trees[1:]):
+        raise TypeError("the digits must be a constant, as in Spark")
+    if function in ("rlike", "split", "regexp_replace"):
+        pattern = trees[1]
+        if isinstance(pattern, Literal) and isinstance(pattern.constant, str):
+            try:
+                patterns.regex(pattern.constant)
+            except ExpressionError as wrong:
+                raise TypeError(str(wrong)) from None
+
+
+def _varies(tree: Expression) -> bool:
+    match tree:
+        case Source():
+            return True
+        case Field(of, _) | Cast(of, _):
+            return _varies(of)
+        case Call(_, arguments):
+            return any(map(_varies, arguments))
+    return False
+
+
+# What Python's functions raise for values that nobody declared and that do not fit.
+_BARE = (TypeError, ValueError, ArithmeticError, AttributeError, LookupError)
+
+
+def _said(function: str, wrong: Exception, *values: Any) -> ExpressionError:
+    if isinstance(wrong, ExpressionError):
+        return wrong
+    return ExpressionError(f"{function} of {', '.join(map(repr, values))}: {wrong}")
+
+
+def _null_safe(function: str, operation: Callable[..., Any], runs: list[Any]) -> Callable[[Any, Any, int, Any], Any]:
     """Null if any argument is null, as nearly every function of SQL."""
-    if len(runs) == 1:
-        (one,) = runs
-        return lambda k, v, t, r: None if (a := one(k, v, t, r)) is None else operation(a)
     if len(runs) == 2:
-        one, other = runs
-        return lambda k, v, t, r: (
-            None if (a := one(k, v, t, r)) is None or (b := other(k, v, t, r)) is None else operation(a, b)
-        )
+        return _null_safe_two(function, operation, *runs)
 
     def run(k: Any, v: Any, t: int, r: Any) -> Any:
-        values = [each(k, v, t, r) for each in runs]
-        return None if None in values else operation(*values)
+        values = []
+        for each in runs:
+            value = each(k, v, t, r)
+            if value is None:
+                return None
+            values.append(value)
+        try:
+            return operation(*values)
+        except _BARE as wrong:
+            raise _said(function, wrong, *values) from None
 
     return run
 
 
-def _with_constant(operation: Callable[..., Any], one: Run, constant: Any) -> Run:
-    return lambda k, v, t, r: None if (a := one(k, v, t, r)) is None else operation(a, constant)
-
-
-def _boolean(kinds: list[DataType]) -> None:
-    for kind in kinds:
-        if kind not in (BOOLEAN, ANY, NULL):
-            raise TypeError(f"a {kind} is no condition")
-
-
-def _and(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    _boolean(kinds)
-    one, other = runs
-
-    def run(k: Any, v: Any, t: int, r: Any) -> bool | None:
-        a = one(k, v, t, r)
-        if a is False:
-            return False
-        b = other(k, v, t, r)
-        return False if b is False else None if a is None or b is None else True
-
-    return Compiled(run, BOOLEAN)
-
-
-def _or(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    _boolean(kinds)
-    one, other = runs
-
-    def run(k: Any, v: Any, t: int, r: Any) -> bool | None:
-        a = one(k, v, t, r)
-        if a is True:
-            return True
-        b = other(k, v, t, r)
-        return True if b is True else None if a is None or b is None else False
-
-    return Compiled(run, BOOLEAN)
-
-
-def _not(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    _boolean(kinds)
-    (one,) = runs
-    return Compiled(lambda k, v, t, r: None if (a := one(k, v, t, r)) is None else not a, BOOLEAN)
-
-
-def _is_null(runs: list[Any], _kinds: object, _trees: object) -> Compiled:
-    (one,) = runs
-    return Compiled(lambda k, v, t, r: one(k, v, t, r) is None, BOOLEAN)
-
-
-def _is_not_null(runs: list[Any], _kinds: object, _trees: object) -> Compiled:
-    (one,) = runs
-    return Compiled(lambda k, v, t, r: one(k, v, t, r) is not None, BOOLEAN)
-
-
-def _null_safe_equal(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    wider(*kinds)
-    one, other = runs
-
-    def run(k: Any, v: Any, t: int, r: Any) -> bool:
-        a, b = one(k, v, t, r), other(k, v, t, r)
-        return b is None if a is None else b is not None and arithmetic.equal(a, b)
-
-    return Compiled(run, BOOLEAN)
-
-
-def _in(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    for kind in kinds[1:]:
-        wider(kinds[0], kind)
-    one, *rest = runs
-
-    def run(k: Any, v: Any, t: int, r: Any) -> bool | None:
-        a = one(k, v, t, r)
-        if a is None:
+def _null_safe_two(function: str, operation: Callable[..., Any], one: Run, other: Run) -> Run:
+    def run(k: Any, v: Any, t: int, r: Any) -> Any:
+        if (a := one(k, v, t, r)) is None or (b := other(k, v, t, r)) is None:
             return None
-        values = [each(k, v, t, r) for each in rest]
-        if any(b is not None and arithmetic.equal(a, b) for b in values):
-            return True
-        return None if None in values else False
+        try:
+            return operation(a, b)
+        except _BARE as wrong:
+            raise _said(function, wrong, a, b) from None
 
-    return Compiled(run, BOOLEAN)
-
-
-def _common(kinds: list[DataType]) -> tuple[DataType, bool]:
-    """The type of a choice between several, and whether ints must become doubles for it."""
-    kind = kinds[0]
-    for other in kinds[1:]:
-        kind = wider(kind, other)
-    return kind, kind == DOUBLE and any(each in (INT, LONG) for each in kinds)
+    return run
 
 
-def _coalesce(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    kind, to_double = _common(kinds)
-
+def _with_constant(function: str, operation: Callable[..., Any], one: Run, constant: Any) -> Run:
     def run(k: Any, v: Any, t: int, r: Any) -> Any:
-        for each in runs:
-            a = each(k, v, t, r)
-            if a is not None:
-                return float(a) if to_double else a
-        return None
+        if (a := one(k, v, t, r)) is None:
+            return None
+        try:
+            return operation(a, constant)
+        except _BARE as wrong:
+            raise _said(function, wrong, a, constant) from None
 
-    return Compiled(run, kind)
-
-
-def _case(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    _boolean(kinds[0 : len(kinds) - len(kinds) % 2 : 2])
-    otherwise = [kinds[-1]] if len(kinds) % 2 else [NULL]
-    kind, to_double = _common(kinds[1::2] + otherwise)
-    pairs = list(zip(runs[0::2], runs[1::2], strict=False))
-    last = runs[-1] if len(runs) % 2 else None
-
-    def run(k: Any, v: Any, t: int, r: Any) -> Any:
-        for condition, then in pairs:
-            if condition(k, v, t, r) is True:
-                found = then(k, v, t, r)
-                break
-        else:
-            found = None if last is None else last(k, v, t, r)
-        return float(found) if to_double and found is not None else found
-
-    return Compiled(run, kind)
-
-
-def _extreme(pick: Callable[[Any, Any], bool]) -> Callable[[list[Any], list[DataType], object], Compiled]:
-    def compiled(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-        kind, to_double = _common(kinds)
-
-        def run(k: Any, v: Any, t: int, r: Any) -> Any:
-            best = None
-            for each in runs:
-                a = each(k, v, t, r)
-                if a is not None and (best is None or pick(a, best)):
-                    best = a
-            return float(best) if to_double and best is not None else best
-
-        return Compiled(run, kind)
-
-    return compiled
-
-
-def _named_struct(runs: list[Any], kinds: list[DataType], trees: tuple[Expression, ...]) -> Compiled:
-    names = [tree.constant for tree in trees[0::2] if isinstance(tree, Literal)]
-    fields = list(zip(names, runs[1::2], strict=True))
-    return Compiled(
-        lambda k, v, t, r: {name: each(k, v, t, r) for name, each in fields},
-        Struct(dict(zip(names, kinds[1::2], strict=True))),
-    )
-
-
-def _array(runs: list[Any], kinds: list[DataType], _trees: object) -> Compiled:
-    kind, _ = _common(kinds) if kinds else (ANY, False)
-    return Compiled(lambda k, v, t, r: [each(k, v, t, r) for each in runs], Array(kind))
-
-
-_SPECIAL: dict[str, Callable[[list[Any], list[DataType], tuple[Expression, ...]], Compiled]] = {
-    "and": _and,
-    "or": _or,
-    "not": _not,
-    "isnull": _is_null,
-    "isnotnull": _is_not_null,
-    "<=>": _null_safe_equal,
-    "in": _in,
-    "coalesce": _coalesce,
-    "case": _case,
-    "greatest": _extreme(arithmetic.greater),
-    "least": _extreme(lambda a, b: arithmetic.greater(b, a)),
-    "named_struct": _named_struct,
-    "array": _array,
-}
+    return run

@@ -45,7 +45,9 @@ def _literal(constant: object) -> str:
         case int():
             return str(constant) if INT_MIN <= constant <= INT_MAX else f"{constant}L"
         case str():
-            return "'" + "".join(_ESCAPES.get(letter, letter) for letter in constant) + "'"
+            # Spark puts its settings in the place of ${...}, even within a text.
+            said = "".join(_ESCAPES.get(letter, letter) for letter in constant)
+            return "'" + said.replace("${", "\\u0024{") + "'"
         case bytes():
             return f"X'{constant.hex()}'"
         case list() | tuple():
@@ -64,6 +66,8 @@ def _call(function: str, arguments: list[str]) -> str:
             return f"(NOT {one})"
         case "negative", [one]:
             return f"(- {one})"
+        case "in", [one]:
+            return f"CASE WHEN {one} IS NULL THEN NULL ELSE false END"
         case "in", [one, *rest]:
             return f"({one} IN ({', '.join(rest)}))"
         case "case", _:

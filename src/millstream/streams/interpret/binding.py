@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.streams.expressions import Scope, compile_expression
 from millstream.streams.expressions.tree import Expression
+from millstream.streams.interpret.errors import NoTopic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,6 +42,19 @@ def of_both(function: Any, schema: Schema) -> Bound:
         run = compile_expression(function, scope_of(schema)).run
         return lambda key, value, timestamp: run(key, value, timestamp, None)
     return lambda key, value, _timestamp: function(key, value)
+
+
+def topic(function: Any, schema: Schema, node: str) -> Bound:
+    """The topic that a record goes to: without one it can go nowhere."""
+    choose = of_both(function, schema)
+
+    def named(key: Any, value: Any, timestamp: int) -> Any:
+        found = choose(key, value, timestamp)
+        if not isinstance(found, str) or not found:
+            raise NoTopic(f"{node}: the topic that was chosen for the record with key {key!r} is {found!r}")
+        return found
+
+    return named
 
 
 def of_value(function: Any, schema: Schema, *, with_key: bool) -> Bound:

@@ -12,3 +12,7 @@ class UnknownStore(KeyError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class NoTopic(ValueError):
+    """A topic was to be chosen for a record, and none was."""

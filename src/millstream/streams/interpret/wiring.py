@@ -166,7 +166,7 @@ class Wiring:
             case n.Sink(topic=chosen):
                 write = self._write
                 if not isinstance(chosen, str):
-                    choose = binding.of_both(chosen, schema)
+                    choose = binding.topic(chosen, schema, node.name)
                     return lambda key, value, timestamp, headers: write(
                         choose(key, value, timestamp),
                         None if key is None else to_key(key),

@@ -30,6 +30,7 @@ from millstream.streams.lower.sinking import EngineLayout
 from millstream.streams.lower.subtopologies import subtopologies
 from millstream.streams.lower.tasks.engine import TaskEngine
 from millstream.streams.lower.topics import prepare_topics
+from millstream.streams.settings import AVAILABLE_NOW
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("millstream.streams")
 
-AVAILABLE_NOW = "available_now"
 _EARLIEST, _LATEST = -2, -1
 _POLL_S = 0.2
 _LOOK_S = 0.02

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.streams.errors import NotCopartitioned, TopologyError
 from millstream.streams.expressions import Scope, compile_expression
 from millstream.streams.expressions.tree import Expression
+from millstream.streams.plan.checking import check_node
 from millstream.streams.plan.fitting import fitting, returned_type
 from millstream.streams.plan.names import GENERATED_REPARTITION, Names, nearest
 from millstream.streams.plan.nodes import (
@@ -36,7 +37,17 @@ from millstream.streams.plan.nodes import (
     ToTable,
 )
 from millstream.streams.plan.plan import Plan, matches, stores_of, topics_read
-from millstream.streams.serdes import JSON_SERDE, STRING_SERDE, Serde, serde_of
+from millstream.streams.serdes import (
+    JSON_SERDE,
+    STRING_SERDE,
+    BytesSerde,
+    NumberSerde,
+    Serde,
+    SessionWindowedSerde,
+    StringSerde,
+    TimeWindowedSerde,
+    serde_of,
+)
 from millstream.streams.types import ANY, NULL
 
 if TYPE_CHECKING:
@@ -79,8 +90,11 @@ class Draft:
         self._old_values: set[str] = set()
         self._added_stores: dict[str, Store] = {}
         self._moved: dict[tuple[str, str], str] = {}
+        # Splits whose branches nobody has got yet.
+        self.open_splits: set[str] = set()
 
     def add(self, node: AnyNode) -> None:
+        check_node(node)
         self.names.take(node.name, "node")
         for store in stores_of(node):
             # A cogroup's aggregations and their merge share one store: the same object, not the same name.
@@ -151,8 +165,22 @@ class Draft:
 
     # -- partitions
 
+    def own(self, other: Draft, what: str) -> None:
+        """Refuse what is of another builder: its names mean other things there."""
+        if other is not self:
+            raise TopologyError(f"{what}: both sides must come from the same builder")
+
+    def _in_windows(self, flow: Flow) -> bool | None:
+        """Whether keys are of windows; a serde that is not ours does not say."""
+        serde = self.key_serde(flow)
+        if flow.schema.windowed or isinstance(serde, TimeWindowedSerde | SessionWindowedSerde):
+            return True
+        return False if isinstance(serde, StringSerde | NumberSerde | BytesSerde) else None
+
     def copartition(self, one: Flow, other: Flow, what: str) -> None:
         """Refuse a join whose sides are known to have different keys or numbers of partitions."""
+        if {self._in_windows(one), self._in_windows(other)} == {True, False}:
+            raise TopologyError(f"{what}: keys in windows never equal keys that are not: select another key")
         if ANY not in (one.schema.key, other.schema.key) and one.schema.key != other.schema.key:
             raise TopologyError(f"{what}: keys of type {one.schema.key} never equal keys of type {other.schema.key}")
         known = [
@@ -266,6 +294,8 @@ class Draft:
         """What has been drafted so far, as a plan."""
         if not any(isinstance(node, StreamSource | TableSource) for node in self._nodes.values()):
             raise TopologyError("the topology has no source: nothing would ever happen")
+        for name in sorted(self.open_splits):
+            raise TopologyError(f"nobody gets the branches of {name}: end it with default_branch or no_default_branch")
         for node in self._nodes.values():
             if isinstance(node, Process):
                 for name in node.stores:

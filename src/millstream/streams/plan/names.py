@@ -15,6 +15,14 @@ _LEGAL = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 GENERATED_REPARTITION = re.compile(r"KSTREAM.*-[0-9]{10}")
 
 
+LEGAL = "letters, digits, '.', '_' and '-', at most 249"
+
+
+def is_legal(name: object) -> bool:
+    """Whether Kafka would take it as the name of a topic, or of what topics are named after."""
+    return isinstance(name, str) and _LEGAL.fullmatch(name) is not None and name not in (".", "..")
+
+
 class Names:
     """The counter, and who has which name already."""
 
@@ -39,8 +47,8 @@ class Names:
 
     def take(self, name: str, what: str) -> None:
         """Claim a name; NameCollision if somebody has it."""
-        if not _LEGAL.fullmatch(name) or name in (".", ".."):
-            raise TopologyError(f"a {what} cannot be called {name!r}: letters, digits, '.', '_' and '-', at most 249")
+        if not is_legal(name):
+            raise TopologyError(f"a {what} cannot be called {name!r}: {LEGAL}")
         if (what, name) in self._taken:
             raise NameCollision(f"two {what}s are called {name!r}: a name stands for one thing")
         self._taken.add((what, name))

@@ -20,7 +20,7 @@ from millstream.streams.plan.names import nearest
 from millstream.streams.plan.nodes import GlobalTableSource, TableSource
 from millstream.streams.plan.stores import KeyValueStore, WindowStore
 from millstream.streams.queries.copies import KeyValueCopy, SessionCopy, WindowCopy
-from millstream.streams.queries.following import KeyValueView, SessionView, WindowView
+from millstream.streams.queries.following import KeyValueView, SessionView, ViewClosed, WindowView
 from millstream.streams.queries.http import StoreServer
 from millstream.streams.serdes import SessionWindowedSerde, TimeWindowedSerde, serde_of
 
@@ -31,7 +31,16 @@ if TYPE_CHECKING:
     from millstream.streams.queries.copies import Copy
     from millstream.streams.topology import Topology
 
-__all__ = ["KeyValueView", "SessionView", "StoreServer", "WindowView", "copy_of", "follow_store", "follow_table"]
+__all__ = [
+    "KeyValueView",
+    "SessionView",
+    "StoreServer",
+    "ViewClosed",
+    "WindowView",
+    "copy_of",
+    "follow_store",
+    "follow_table",
+]
 
 # Kafka Streams numbers the entries of a window in its changelog, behind the window's start.
 _SEQUENCE_BYTES = 4

@@ -254,6 +254,19 @@ class SessionCopy:
             found = sorted(self._rows.get(self._to_key(key), {}).items())
         return [(Window(start_ms, end_ms), self._from_value(value)) for (end_ms, start_ms), value in found]
 
+    def fetch_all(self) -> list[tuple[Windowed, Any]]:
+        """All sessions, by key, then time."""
+        with self._lock:
+            found = sorted(
+                (row_key, end_ms, start_ms, value)
+                for row_key, sessions in self._rows.items()
+                for (end_ms, start_ms), value in sessions.items()
+            )
+        return [
+            (Windowed(self._from_key(row_key), Window(start_ms, end_ms)), self._from_value(value))
+            for row_key, end_ms, start_ms, value in found
+        ]
+
     def __len__(self) -> int:
         with self._lock:
             return sum(map(len, self._rows.values()))

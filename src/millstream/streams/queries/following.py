@@ -4,13 +4,14 @@ New partitions are found within `metadata.max.age.ms`, as by any client.
 
 The client's thread applies changes; the caller's threads ask. `behind` says how many records of the topic have not been
 applied yet, counted at the broker at that moment; `wait_until_current` waits until all that was there when it was
-called has been. If following fails, the next question says so instead of answering from a copy that no longer moves.
+called has been. If following fails, or the view is closed, the next question says so instead of answering from a copy
+that no longer moves.
 """
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 from millstream.client.offsets import EARLIEST, LATEST, list_offsets
 from millstream.client.reading import batches_from
@@ -31,6 +32,10 @@ _POLL_MS = 500
 
 class FollowingFailed(RuntimeError):
     """The copy could not be kept up to date; the cause is the error that stopped it."""
+
+
+class ViewClosed(RuntimeError):
+    """The view has been closed: its copy no longer moves, so it gives no answers."""
 
 
 class NotCurrent(TimeoutError):
@@ -94,7 +99,7 @@ class Following:
     def _ended(self, run: Any) -> None:
         if not run.cancelled():
             with self._moved:
-                self._failure = run.exception()
+                self._failure = self._failure or run.exception()
                 self._moved.notify_all()
 
     # -- in the caller's
@@ -119,14 +124,13 @@ class Following:
 
     def behind(self) -> int:
         """How many records of the topic have not been applied yet, as the broker counts them now."""
-        self._check()
-        ends = self._client.run(self._ends)
+        ends = self._asked_ends()
         with self._moved:
             return sum(max(0, end - self._positions[place]) for place, end in ends.items())
 
     def wait_until_current(self, timeout_s: float = 30) -> None:
         """Wait until everything that is in the topic now has been applied."""
-        ends = self._client.run(self._ends)
+        ends = self._asked_ends()
 
         def current() -> bool:
             return self._failure is not None or all(self._positions[place] >= end for place, end in ends.items())
@@ -137,15 +141,30 @@ class Following:
         if not reached:
             raise NotCurrent(f"the copy of {self.topic!r} is still {self.behind()} records behind after {timeout_s} s")
 
+    def _asked_ends(self) -> dict[TopicPartition, int]:
+        self._check()
+        try:
+            return self._client.run(self._ends)
+        except BaseException:
+            # Closed meanwhile: say that, and not what the client says when its loop has gone.
+            self._check()
+            raise
+
     async def _ends(self, client: Client) -> dict[TopicPartition, int]:
         found = await list_offsets(client, dict.fromkeys([*self._positions], LATEST), read_committed=True)
         return {place: each.offset for place, each in found.items()}
 
     def _check(self) -> None:
+        if isinstance(self._failure, ViewClosed):
+            raise ViewClosed(str(self._failure))
         if self._failure is not None:
             raise FollowingFailed(f"following {self.topic!r} has stopped: {self._failure}") from self._failure
 
     def close(self) -> None:
+        """No longer follow; every question from now on raises ViewClosed."""
+        with self._moved:
+            self._failure = ViewClosed(f"the view of {self.topic!r} is closed: it no longer follows its topic")
+            self._moved.notify_all()
         self._run.cancel()
         self._client.close()
 
@@ -190,15 +209,26 @@ class WindowView(Following):
             self._check()
         return self._copy.get(key, start_ms)
 
-    def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[Window, Any]]:
-        """A key's windows that start in this time, both ends included."""
+    @overload
+    def fetch(self, key: Any, from_ms: int) -> Any: ...
+
+    @overload
+    def fetch(self, key: Any, from_ms: int, to_ms: int) -> list[tuple[Window, Any]]: ...
+
+    def fetch(self, key: Any, from_ms: int, to_ms: int | None = None) -> Any:
+        """With one time the value of the window that starts then, as `get`; with two a key's windows that start in
+        this time, both ends included."""
         self._check()
-        return self._copy.fetch(key, from_ms, to_ms)
+        return self._copy.get(key, from_ms) if to_ms is None else self._copy.fetch(key, from_ms, to_ms)
 
     def fetch_all(self, from_ms: int, to_ms: int) -> list[tuple[Windowed, Any]]:
         """All windows that start in this time, by start, then key."""
         self._check()
         return self._copy.fetch_all(from_ms, to_ms)
+
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
+        """All windows, by start, then key."""
+        return iter(self.fetch_all(-(2**63), 2**63))
 
 
 class SessionView(Following):
@@ -210,3 +240,8 @@ class SessionView(Following):
         """A key's sessions, in the order of time."""
         self._check()
         return self._copy.fetch(key)
+
+    def all(self) -> Iterator[tuple[Windowed, Any]]:
+        """All sessions, by key, then time."""
+        self._check()
+        return iter(self._copy.fetch_all())

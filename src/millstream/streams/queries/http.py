@@ -1,18 +1,21 @@
 """Stores over HTTP: the same questions as in process, answered as JSON.
 
     GET /stores                               which stores there are, how many rows they hold, how far behind they are
-    GET /stores/{name}?low=&high=&limit=      rows by key; windows by ?from=&to= (times of their starts)
+    GET /stores/{name}?low=&high=&limit=      rows by key; windows and sessions by ?from=&to= (times of their starts)
     GET /stores/{name}/{key}                  one key; 404 if it has no value; windows take ?from=&to= too
     GET /stores/{name}/-/changes              server-sent events: every change from now on
 
 It is Python's own threaded server: a thread for each connection, none for each request. It listens on this machine only
-unless told otherwise, and knows no passwords: put it behind something that does.
+unless told otherwise, and knows no passwords: put it behind something that does. Keys of bytes are base64, as they are
+listed; `/stores/{name}/` is the key that is empty.
 """
 
 from __future__ import annotations
 
 import queue
+import sys
 import threading
+from base64 import b64decode
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
@@ -23,7 +26,7 @@ import msgspec
 
 from millstream.client.errors import ClientError
 from millstream.streams.queries.following import KeyValueView, SessionView, WindowView
-from millstream.streams.types import DOUBLE, INT, LONG, STRING
+from millstream.streams.types import BINARY, DOUBLE, INT, LONG, STRING
 from millstream.streams.windows import Window, Windowed
 
 if TYPE_CHECKING:
@@ -54,7 +57,7 @@ class StoreServer:
         class Handler(_Handler):
             server_stores = stores
 
-        self._server = ThreadingHTTPServer((host, port), Handler)
+        self._server = _Server((host, port), Handler)
         self._server.daemon_threads = True
         self._thread = threading.Thread(target=self._server.serve_forever, name="millstream-stores", daemon=True)
         self._thread.start()
@@ -68,8 +71,8 @@ class StoreServer:
         """What is under a path, as values for JSON."""
         split = urlsplit(path)
         wanted = {name: values[-1] for name, values in parse_qs(split.query).items()}
-        match [unquote(part) for part in split.path.strip("/").split("/")]:
-            case ["stores"]:
+        match [unquote(part) for part in split.path.lstrip("/").split("/")]:
+            case ["stores"] | ["stores", ""]:
                 return {name: _summary(view) for name, view in self.views.items()}
             case ["stores", name]:
                 return _rows(self.view(name), wanted)
@@ -107,7 +110,8 @@ def _rows(view: View, wanted: Mapping[str, str]) -> list[dict[str, Any]]:
     elif isinstance(view, WindowView):
         found = view.fetch_all(*_times(wanted))
     else:
-        raise NoSuchThing("sessions are asked for by key")
+        from_ms, to_ms = _times(wanted)
+        found = (each for each in view.all() if from_ms <= each[0].window.start_ms <= to_ms)
     return [_row(key, value) for key, value in islice(found, limit)]
 
 
@@ -131,6 +135,9 @@ def _key(text: str, kind: DataType) -> Any:
         return text
     if kind in (INT, LONG):
         return int(text)
+    if kind == BINARY:
+        # Of base64 both alphabets are understood: a "/" or "+" means something else in an address.
+        return b64decode(text.replace("-", "+").replace("_", "/"), validate=True)
     return float(text) if kind == DOUBLE else msgspec.json.decode(text)
 
 
@@ -142,6 +149,13 @@ def _row(key: Any, value: Any) -> dict[str, Any]:
             "value": value,
         }
     return {"key": key, "value": value}
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Somebody who leaves in the middle of an answer, as every listener to changes does, is no error."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
