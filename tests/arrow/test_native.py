@@ -49,7 +49,7 @@ def claim(test: Any) -> Any:
 
 
 def fetched(batches: bytes) -> Fetched:
-    return Fetched("t", 3, memoryview(batches), 0, 0, 0, ())
+    return Fetched("t", 3, memoryview(batches), 100, 100, 0, ())
 
 
 def table_of(records: list[Any]) -> pa.RecordBatch:

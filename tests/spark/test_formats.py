@@ -149,6 +149,34 @@ def test_a_record_that_does_not_parse_fails_with_its_place(value: bytes, why: st
         rows(schema(order=LONG, city=TEXT), [b'{"order": 1}', value], first=7)
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [("1e-999999999", "0.00"), ("12.345", "12.35"), ('"12.5"', "12.50"), ("-7", "-7.00"), ("0e999999999", "0.00")],
+)
+def test_a_decimal_is_rounded_at_any_depth_before_arrow_sees_it(written: str, read: str) -> None:
+    kind = t.DecimalType(10, 2)
+    columns = schema(d=kind, lines=t.ArrayType(schema(m=t.MapType(TEXT, kind))))
+    value = b'{"d": %b, "lines": [{"m": {"x": %b}}]}' % (written.encode(), written.encode())
+    assert rows(columns, [value]) == [{"d": Decimal(read), "lines": [{"m": [("x", Decimal(read))]}]}]
+    nested = t.StructType(columns.fields[1:])
+    assert rows(nested, [value]) == [{"lines": [{"m": [("x", Decimal(read))]}]}]
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["1e999999999", '"NaN"', '"sNaN"', '"-Infinity"', '"x"', "123456789", "1e99999999999999999999", "9" * 5000],
+    ids=lambda written: written[:12],
+)
+def test_what_is_no_such_decimal_is_json_that_does_not_fit(written: str) -> None:
+    with pytest.raises(BadRecord, match="offset 0: the value does not fit the schema: "):
+        rows(schema(d=t.DecimalType(10, 2)), [b'{"d": %b}' % written.encode()])
+
+
+def test_a_number_that_no_double_can_hold_is_json_still() -> None:
+    with pytest.raises(BadRecord, match="does not fit the schema: Number out of range"):
+        rows(schema(x=t.DoubleType()), [b'{"x": 1e999}'])
+
+
 def test_a_record_is_dropped_and_counted_if_told_so(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.WARNING, "millstream.spark")
     found = rows(schema(order=LONG), [b'{"order": 1}', b"x", b"12", b'{"order": 2}'], on_error="drop")

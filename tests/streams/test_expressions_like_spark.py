@@ -90,6 +90,7 @@ def test_the_start_of_a_window_goes_with_small_numbers() -> None:
         function("upper", lit(["a"])),
         function("split", "a,b", "("),
         lit("a").rlike("(?P<n>a)"),
+        *(lit("a").rlike(pattern) for pattern in ("[a-z&&[^b]]", "[[a-c]x]", "(?u)a", "(?iu)a")),
         timestamp() == "now",
     ],
     ids=str,
@@ -114,6 +115,22 @@ def test_what_spark_would_cast_or_read_otherwise_is_refused_when_the_topology_is
 def test_values_that_nobody_declared_and_that_do_not_fit_are_errors_of_ours(column: Expression) -> None:
     with pytest.raises(ExpressionError):
         run(column, {"x": "(\\"})
+
+
+@pytest.mark.parametrize(
+    "column", [col("x").cast(DOUBLE), col("x") / 2, coalesce(col("x"), 1.5, 2), greatest(col("x"), 1.5, 2)], ids=str
+)
+def test_an_integer_that_no_double_can_hold_is_an_error_of_ours(column: Expression) -> None:
+    with pytest.raises(ExpressionError):
+        run(column, {"x": 10**400})
+
+
+def test_what_pythons_engine_cannot_read_is_refused_with_the_reason_and_a_bracket_is_not() -> None:
+    with pytest.raises(ExpressionError, match=r"within \[\.\.\.\] a \[ and &&"):
+        run(function("rlike", "a", col("x")), {"x": "[a-z&&[^b]]"})
+    with pytest.raises(ExpressionError, match="recursion"):
+        run(function("rlike", "a", col("x")), {"x": "(" * 5000 + ")" * 5000})
+    assert run(function("rlike", "[", col("x")), {"x": r"^[\[a]$"}) is True
 
 
 def test_the_driver_says_what_was_wrong_with_a_record() -> None:

@@ -117,6 +117,9 @@ class Connection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._reader.received(nbytes)
         self.serve()
+        # Here and not in `serve`, which the answer to another connection may call: in the middle of a handler whose own
+        # poll is not there yet to be woken.
+        self.broker.wakeups.wake_now()
 
     def eof_received(self) -> bool:
         return False
@@ -164,7 +167,6 @@ class Connection(asyncio.BufferedProtocol):
         finally:
             self._serving = False
         self._flush()
-        self.broker.wakeups.wake_now()
         self._pause_or_resume()
 
     def _must_wait(self) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from millstream.log.config import FOREVER
 from millstream.log.directory import LogDirectory
-from millstream.protocol.errors import BrokerError
+from millstream.protocol.errors import BrokerError, StorageError
 from millstream.runtime.logs import Logger
 from millstream.runtime.ports import ChildFailed
 from millstream.settings import (
@@ -83,15 +83,24 @@ class Maintenance:
         for partition in list(self._node.partitions):
             log = partition.log
             if not log.is_offline and not log.closed:
-                self._node.metrics.deleted_segments += log.enforce_retention(self._node.ports.clock.wall_ms())
+                try:
+                    self._node.metrics.deleted_segments += log.enforce_retention(self._node.ports.clock.wall_ms())
+                except StorageError as error:
+                    _log.error("old segments stay", topic=partition.topic, partition=partition.index, error=str(error))
+                    partition.went_offline()
             await asyncio.sleep(0)
 
     async def remove_files(self) -> None:
         """Free the space of segments that were deleted long enough ago."""
         now_ms = self._node.ports.clock.wall_ms()
         for partition in list(self._node.partitions):
-            if partition.log.removals and not partition.log.closed:
-                await self._node.ports.workers.in_thread(partition.log.remove_due, now_ms)
+            log = partition.log
+            if log.removals and not log.closed and not log.is_offline:
+                try:
+                    await self._node.ports.workers.in_thread(log.remove_due, now_ms)
+                except OSError as error:
+                    # By itself, or one disk would keep the files of all others.
+                    _log.error("files stay", topic=partition.topic, partition=partition.index, error=str(error))
 
     async def compact(self) -> None:
         """Clean the dirtiest logs, one after the other, until none is dirty enough."""

@@ -60,9 +60,13 @@ class Wakeups:
     def _wake(self) -> None:
         grown, self._grown = self._grown, []
         committed, self._committed = self._committed, []
-        followers: dict[EndReader, None] = {}
+        # First of all: whatever happens below, the next news are told again.
         for partition in grown:
             partition.grew = False
+        for partition in committed:
+            partition.committed_more = False
+        followers: dict[EndReader, None] = {}
+        for partition in grown:
             for reader in partition.end_readers:
                 reader.news_of(partition)
                 followers[reader] = None
@@ -70,6 +74,5 @@ class Wakeups:
         for follower in followers:
             follower.more_to_read()
         for partition in committed:
-            partition.committed_more = False
             for other in list(partition.readers):
                 other.more_to_read()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from millstream.client.errors import CorruptBatch
 from millstream.protocol.errors import BrokerError, CorruptMessage
-from millstream.records.batch import HEADER_BYTES, MAGIC, read_header
+from millstream.records.batch import HEADER_BYTES, MAGIC, crc_of, read_header
 from millstream.records.codecs import Limits
 from millstream.records.reading import control_record, decode_records, each_batch
 
@@ -34,14 +34,19 @@ class Batch(NamedTuple):
 
 def batches_from(fetched: Fetched, offset: int, *, read_committed: bool = False) -> Iterator[Batch]:
     """The batches with records from `offset` on."""
-    for position, header in visible_batches(fetched, offset, read_committed=read_committed):
-        try:
-            records = decode_records(fetched.batches, position, limits=READ_LIMITS)
-        except BrokerError as error:
-            raise corrupt(fetched, position, header, str(error)) from error
-        if header.base_offset < offset:
-            records = [record for record in records if record.offset >= offset]
-        yield Batch(header, records)
+    reached = offset
+    try:
+        for position, header in visible_batches(fetched, offset, read_committed=read_committed):
+            try:
+                records = decode_records(fetched.batches, position, limits=READ_LIMITS)
+            except BrokerError as error:
+                raise corrupt(fetched, position, header, str(error)) from error
+            if header.base_offset < offset:
+                records = [record for record in records if record.offset >= offset]
+            yield Batch(header, records)
+            reached = header.next_offset
+    except CorruptMessage as error:
+        raise CorruptBatch(fetched.topic, fetched.partition, reached, str(error)) from error
 
 
 def visible_batches(
@@ -80,14 +85,24 @@ def next_offset(fetched: Fetched, offset: int) -> int:
 
 
 def corrupt(fetched: Fetched, position: int, header: BatchHeader, reason: str) -> CorruptBatch:
-    """The error for a batch whose header was found at this position.
+    """The error for a batch whose header was found at this position."""
+    after = _behind(fetched, position, header)
+    return CorruptBatch(fetched.topic, fetched.partition, header.base_offset, reason, next_offset=after)
 
-    The batch behind it knows best where it ends, if the answer has that: the header is perhaps what is damaged.
+
+def _behind(fetched: Fetched, position: int, header: BatchHeader) -> int | None:
+    """Where to read on behind a damaged batch; None rather than an offset that may lie behind good records.
+
+    The next batch knows best where this one ends, if the answer has that: the header is perhaps what is damaged. With
+    a right CRC it is not. With a wrong one it is believed if its two counts agree, as they do before a compaction, and
+    if it does not end where the partition has not got to yet.
     """
-    after = header.next_offset
     behind = position + header.size
     if behind + HEADER_BYTES <= len(fetched.batches):
         found = read_header(fetched.batches, behind)
-        if found.magic == MAGIC and found.base_offset > header.base_offset:
-            after = found.base_offset
-    return CorruptBatch(fetched.topic, fetched.partition, header.base_offset, reason, next_offset=after)
+        if found.magic == MAGIC and header.base_offset < found.base_offset < fetched.high_watermark:
+            return found.base_offset
+    if crc_of(fetched.batches, position, header.size) == header.crc:
+        return header.next_offset
+    agreed = header.count == header.last_offset_delta + 1
+    return header.next_offset if agreed and header.next_offset <= fetched.high_watermark else None

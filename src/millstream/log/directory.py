@@ -35,7 +35,9 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 METADATA_TOPIC = "__cluster_metadata"
 # Errors of a disk that is well: it, a quota, a file or the process has reached a limit.
-LIMITS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+LIMITS = (
+    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENAMETOOLONG,
+)  # fmt: skip
 
 
 class LogDirectory:

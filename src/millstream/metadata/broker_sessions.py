@@ -11,8 +11,8 @@ which it is late.
 How often a broker speaks is its own setting, and a broker of Apache Kafka does so every two seconds. One that speaks so
 rarely that a session has no room for three heartbeats is given the time of three (never more than Kafka's session).
 How a broker will speak does not show while it is fenced: whoever waits to be let in asks again and again. So one that
-may be of Apache Kafka, by features that are not ours, counts as such until its pace is known. A controller that has
-just become active has to guess as well; there a feature that is finalized tells nothing, since everybody registers it.
+may be of Apache Kafka, by features that are not ours, counts as such until its pace is known; and so it does for a
+controller that has just become active.
 
 Besides, heartbeats tell how far each broker has replayed the metadata log. A broker in controlled shutdown may stop
 once all active ones know of its successors, i.e. have come to the offset at which its leaderships moved.
@@ -26,8 +26,6 @@ from typing import TYPE_CHECKING
 from millstream.metadata.features import SUPPORTED_FEATURES
 
 if TYPE_CHECKING:
-    from collections.abc import Container
-
     from millstream.metadata.image import Broker, MetadataImage
 
 NO_OFFSET = -1
@@ -63,9 +61,7 @@ class BrokerSessions:
         """This controller becomes active: whoever is not fenced gets a whole session from now on."""
         self._looked_ms = now_ms
         self._sessions = {
-            broker.id: _Session(
-                broker.epoch, now_ms, pace_ms=PACE_OF_KAFKA_MS if may_be_kafkas(broker, image.features) else 0
-            )
+            broker.id: _Session(broker.epoch, now_ms, pace_ms=PACE_OF_KAFKA_MS if may_be_kafkas(broker) else 0)
             for broker in image.brokers.values()
             if not broker.fenced
         }
@@ -149,6 +145,6 @@ class BrokerSessions:
         return NO_OFFSET if session is None else session.offset
 
 
-def may_be_kafkas(broker: Broker, known: Container[str] = ()) -> bool:
-    """Whether it registered a feature that is neither ours nor among the known."""
-    return any(name not in SUPPORTED_FEATURES and name not in known for name in broker.features)
+def may_be_kafkas(broker: Broker) -> bool:
+    """Whether it registered a feature that is not ours. (Ours do too where the cluster has finalized one.)"""
+    return any(name not in SUPPORTED_FEATURES for name in broker.features)

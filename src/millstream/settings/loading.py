@@ -169,7 +169,8 @@ def _risky(settings: Settings) -> Iterator[str]:
     if 2 * interval_ms > session_ms:
         yield (
             f"broker.heartbeat.interval.ms = {interval_ms} is more than half of "
-            f"broker.session.timeout.ms = {session_ms}: one heartbeat that is lost, and the broker is fenced."
+            f"broker.session.timeout.ms = {session_ms}: one heartbeat that is lost, and a broker may be fenced. "
+            "Millstream's brokers send one every third of a session at least."
         )
 
 

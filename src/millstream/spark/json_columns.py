@@ -2,13 +2,14 @@
 
 A decoder is compiled for the schema, and builds dictionaries of just the fields that are wanted; Arrow makes columns of
 all of them at once. That costs about a microsecond for a record of three fields. Only where a batch has something
-that does not go this way is it gone through record by record, to see which it is and why.
+that does not go this way is it gone through record by record, to see which it is and why. Decimals always are: they
+have to be rounded before Arrow sees them, since one like 1e-999999999 makes it crash.
 
 What counts is what Spark's `from_json` says, in its strict forms: a field that is missing is null, one that the schema
 does not have is ignored, a text may stand for whatever is there (a number's or an object's JSON), decimals are rounded.
-A text where a number belongs is an error, and so are a fraction for an int and a timestamp without a time zone: nobody
-in a worker knows which zone the session has (`timestamp_ntz` takes it as it stands). A null value is a tombstone, and
-all of its columns are null.
+A text where a number belongs is an error (but a decimal may be written as one, "12.50"; "NaN" is none), and so are a
+fraction for an int and a timestamp without a time zone: nobody in a worker knows which zone the session has
+(`timestamp_ntz` takes it as it stands). A null value is a tombstone, and all of its columns are null.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 _LOG: Final = logging.getLogger("millstream.spark")
 # Wide enough for Spark's largest decimals, of 38 digits.
 _ROUNDING: Final = Context(prec=100, rounding=ROUND_HALF_UP)
+# Leaves fractions as they are written: JSON has numbers of any size, a double has not.
+_ANY_JSON: Final = msgspec.json.Decoder(float_hook=str)
 
 
 def _whole(bits: int) -> Any:
@@ -134,10 +137,11 @@ def _parsed(texts: pa.Array, schema: t.StructType, kind: pa.StructType) -> tuple
     """JSON texts as structs, and which of them are none, with the reason."""
     read = _reader(schema)
     values = texts.to_pylist()
-    try:
-        return pa.array([None if value is None else read(value) for value in values], kind), {}
-    except (ValueError, TypeError, RecursionError):
-        pass
+    if not _has_decimals(schema):
+        try:
+            return pa.array([None if value is None else read(value) for value in values], kind), {}
+        except (ValueError, TypeError, RecursionError):
+            pass
     rows: list[Any] = []
     bad: dict[int, str] = {}
     for row, value in enumerate(values):
@@ -151,7 +155,10 @@ def _parsed(texts: pa.Array, schema: t.StructType, kind: pa.StructType) -> tuple
 
 def _reason(value: bytes, error: Exception) -> str:
     try:
-        msgspec.json.decode(value)
+        _ANY_JSON.decode(value)
+    except msgspec.ValidationError:
+        # An integer of thousands of digits: JSON, if not for anybody here.
+        pass
     except (ValueError, RecursionError):
         return "is not JSON"
     return f"does not fit the schema: {error}"
@@ -169,6 +176,24 @@ def _reader(schema: t.StructType) -> Callable[[bytes], Any]:
     """From a text to a dictionary of the fields that are wanted."""
     decode: Callable[[bytes], Any] = msgspec.json.Decoder(_decoded_type(schema)).decode
     return decode
+
+
+@lru_cache(16)
+def _has_decimals(schema: t.StructType) -> bool:
+    return _holds_decimals(schema)
+
+
+def _holds_decimals(kind: t.DataType) -> bool:
+    match kind:
+        case t.DecimalType():
+            return True
+        case t.ArrayType():
+            return _holds_decimals(kind.elementType)
+        case t.MapType():
+            return _holds_decimals(kind.valueType)
+        case t.StructType():
+            return any(_holds_decimals(field.dataType) for field in kind.fields)
+    return False
 
 
 def _decoded_type(kind: t.DataType) -> Any:
@@ -216,6 +241,6 @@ def _rounded(value: Decimal, kind: t.DecimalType) -> Decimal:
         rounded = _ROUNDING.quantize(value, Decimal(1).scaleb(-kind.scale))
     except InvalidOperation:
         rounded = None
-    if rounded is None or len(rounded.as_tuple().digits) > kind.precision:
+    if rounded is None or not rounded.is_finite() or len(rounded.as_tuple().digits) > kind.precision:
         raise ValueError(f"{value} is no {kind.simpleString()}")
     return rounded

@@ -170,6 +170,8 @@ class _LongPoll:
 
     def more_to_read(self) -> None:
         """A partition has news. Reading is dear, so count first whether enough may have come."""
+        if self.deferred.done:
+            return  # the first poll of a follower's session is woken by its feed too
         same_roles = self._role_changes() == self._roles
         if same_roles and self._appended_bytes() - self._seen_bytes < self._wanted_bytes:
             return

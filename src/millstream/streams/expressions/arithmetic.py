@@ -62,7 +62,11 @@ def to_double(number: Any) -> float:
     if type(number) is float:
         return number
     if type(number) is int:
-        return float(number)
+        try:
+            return float(number)
+        except OverflowError:
+            # Without the digits: beyond some thousands Python refuses to show them.
+            raise ExpressionError(f"an integer of {number.bit_length()} bits is too large for a double") from None
     raise ExpressionError(f"{number!r} is no number")
 
 

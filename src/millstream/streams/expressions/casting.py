@@ -109,7 +109,11 @@ def _double(value: Any) -> float:
     if isinstance(value, str):
         return _double_of_text(value)
     if isinstance(value, int | float):
-        return float(value)
+        try:
+            return float(value)
+        except OverflowError:
+            # Without the digits: beyond some thousands Python refuses to show them.
+            raise ExpressionError(f"an integer of {int(value).bit_length()} bits is too large for a double") from None
     raise ExpressionError(f"{value!r} cannot be cast to double")
 
 

@@ -1,19 +1,24 @@
 """Patterns and regular expressions, as Java reads them, in Python's engine.
 
 Both engines agree on nearly everything that is in use. What they do not agree on is brought over (names of groups,
-classes that are ASCII's alone, the replacement) or refused (what Python cannot read). An expression that is a constant
-is read when the topology is built.
+classes that are ASCII's alone, the replacement) or refused (what Python cannot read, or would read as something else
+with no more than a warning). What is left are the ends of lines and `a{,2}`, which docs/streams.md names. An expression
+that is a constant is read when the topology is built.
 """
 
 from __future__ import annotations
 
 import re
+import threading
+import warnings
 from functools import lru_cache
 
 from millstream.streams.expressions.errors import ExpressionError
 
 _JAVA_NAME = re.compile(r"(?<!\\)((?:\\\\)*)\(\?<([a-zA-Z][a-zA-Z0-9]*)>")
 _PYTHON_NAME = re.compile(r"(?<!\\)(?:\\\\)*\(\?P")
+# What is done with warnings is the whole process's: two threads at once would leave it changed.
+_WARNINGS = threading.Lock()
 
 
 @lru_cache(1024)
@@ -24,8 +29,16 @@ def regex(pattern: str) -> re.Pattern[str]:
             f"{pattern!r} is no regular expression of Java's: a group has its name as in (?<name>...)"
         )
     try:
-        return re.compile(_JAVA_NAME.sub(r"\1(?P<\2>", pattern), re.ASCII)
-    except (re.error, OverflowError) as wrong:
+        with _WARNINGS, warnings.catch_warnings():
+            warnings.simplefilter("error", FutureWarning)
+            return re.compile(_JAVA_NAME.sub(r"\1(?P<\2>", pattern), re.ASCII)
+    except FutureWarning as wrong:
+        # To Java this is one class within another, or what two have in common; to Python just letters, so far.
+        raise ExpressionError(
+            f"{pattern!r} is no regular expression that can be read here: within [...] a [ and && || -- ~~ are not "
+            f"understood unless each letter has a backslash ({wrong})"
+        ) from None
+    except (re.error, OverflowError, ValueError, RecursionError) as wrong:
         raise ExpressionError(f"{pattern!r} is no regular expression that can be read here: {wrong}") from None
 
 
