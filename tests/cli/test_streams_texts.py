@@ -8,9 +8,10 @@ import pytest
 
 from millstream.cli.declare import UsageError
 from millstream.cli.main import main
-from millstream.cli.streams_reset import Wish, checkpoints_in, delete_checkpoints, is_internal, topics_to_delete
+from millstream.cli.streams_reset import Wish, checkpoints_in, delete_checkpoints, topics_to_delete
 from millstream.cli.topologies import load_topology
 from millstream.client.offsets import EARLIEST
+from millstream.client.streams_topics import is_internal
 from tests.support.requirements import PROJECT_ROOT
 
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ ones. On this side there is a fourth: Spark's checkpoints; while they are there,
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from millstream.client.admin.groups import remove_members
 from millstream.client.admin.topics import delete_topics, list_topics
 from millstream.client.errors import ClientError
 from millstream.client.offsets import EARLIEST, LATEST
+from millstream.client.streams_topics import is_internal
 from millstream.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -47,9 +47,6 @@ if TYPE_CHECKING:
 
 _SETTLING_S = 10.0
 _LOOK_S = 0.1
-# What Kafka Streams puts behind `<application id>-<name>`; generated names of foreign-key joins have a number behind.
-SUFFIXES = ("-changelog", "-repartition", "-subscription-registration-topic", "-subscription-response-topic")
-NUMBERED = re.compile(r".+-KTABLE-FK-JOIN-SUBSCRIPTION-(REGISTRATION|RESPONSE)-\d+-topic")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +91,6 @@ class Reset:
     missing_inputs: list[str] = field(default_factory=list)
     missing_intermediates: list[str] = field(default_factory=list)
     deletes: list[str] = field(default_factory=list)
-
-
-def is_internal(application_id: str, topic: str) -> bool:
-    """Whether a topic looks like one that the application made for itself."""
-    if not topic.startswith(f"{application_id}-"):
-        return False
-    return topic.endswith(SUFFIXES) or NUMBERED.fullmatch(topic) is not None
 
 
 def topics_to_delete(wish: Wish, names: Collection[str]) -> list[str]:

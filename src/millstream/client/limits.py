@@ -20,7 +20,7 @@ async def batch_bytes_max(client: Client, topic: str) -> int | None:
     """How large a record batch of this topic may be, its header included; None where the broker does not say.
 
     Producers need no permission to ask for settings, so a refusal is no error: without an answer a batch that is too
-    large will be refused as before.
+    large will be refused as before. So it is asked once, and not again and again as `admin.configs` does.
     """
     now_s = asyncio.get_running_loop().time()
     asked_s, limit = client.batch_limits.get(topic, (None, None))

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from millstream.log import checkpoints, names
 from millstream.log.checkpoints import OffsetCheckpoint
+from millstream.log.cutting import NO_SPACE
 from millstream.log.log import Log
 from millstream.protocol.errors import BrokerError, InconsistentTopicId
 from millstream.protocol.uuid import ZERO_UUID
@@ -35,9 +36,7 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 METADATA_TOPIC = "__cluster_metadata"
 # Errors of a disk that is well: it, a quota, a file or the process has reached a limit.
-LIMITS = (
-    errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENAMETOOLONG,
-)  # fmt: skip
+LIMITS = (*NO_SPACE, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENAMETOOLONG)
 
 
 class LogDirectory:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from millstream.client.streams_topics import is_internal
 from millstream.streams.errors import TopologyError
 from millstream.streams.lower.topics import owned_topics
 from millstream.streams.plan.nodes import StreamSource
@@ -27,7 +28,8 @@ def has_patterns(plan: Plan) -> bool:
 
 
 async def with_present_topics(client: Client, plan: Plan, application_id: str) -> Plan:
-    """The plan with the topics that match now; internal ones, the application's own included, match nothing."""
+    """The plan with the topics that match now; internal ones match nothing, nor do the application's own, also those of
+    an earlier topology."""
     found = await client.retrying(client.metadata.all_topics)
     own = {topic.name for topic in owned_topics(plan, application_id)}
     return with_topics(
@@ -35,14 +37,9 @@ async def with_present_topics(client: Client, plan: Plan, application_id: str) -
         [
             topic.name
             for topic in found
-            if not topic.internal and topic.name not in own and not _was_own(topic.name, application_id)
+            if not topic.internal and topic.name not in own and not is_internal(application_id, topic.name)
         ],
     )
-
-
-def _was_own(topic: str, application_id: str) -> bool:
-    """Whether an application of this id has made it, perhaps when its topology was another."""
-    return topic.startswith(f"{application_id}-") and topic.endswith(("-changelog", "-repartition"))
 
 
 def with_topics(plan: Plan, present: Iterable[str]) -> Plan:
