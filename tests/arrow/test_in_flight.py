@@ -48,12 +48,14 @@ class Wire:
         self.bytes_under_way = 0
         self.most_bytes = 0
         self.partitions_in_a_request = 0
+        self.batch_bytes: list[int] = []
 
     async def __call__(self, client: Any, node: int, batches: Any, *how: Any) -> Any:
         size = sum(map(len, batches.values()))
         self.bytes_under_way += size
         self.most_bytes = max(self.most_bytes, self.bytes_under_way)
         self.partitions_in_a_request = max(self.partitions_in_a_request, len(batches))
+        self.batch_bytes += map(len, batches.values())
         for place in batches:
             self.under_way[place] += 1
             self.most = max(self.most, self.under_way[place])
@@ -200,5 +202,22 @@ def test_what_is_under_way_is_bounded_and_partitions_share_a_request(
     monkeypatch.setattr(produce_module, "_send", wire)
     large = pa.record_batch({"value": [b"x" * 1000] * 10_000})
     arrow.write(bootstrap, topic, [large] * 4)
+    # Those that are full have a request to themselves, those that are not go together.
+    arrow.write(bootstrap, topic, large.slice(0, 600), partition_by="round_robin")
     assert wire.partitions_in_a_request == PARTITIONS
     assert BATCH_BYTES < wire.most_bytes <= TURNS_MAX * (TURN_BYTES + BATCH_BYTES)
+
+
+@pytest.mark.parametrize("value_bytes", [0, 10, 60, 100, 1_000, 19_900])
+def test_rows_without_a_key_fill_the_batches_that_they_are_meant_for(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch, value_bytes: int
+) -> None:
+    """What goes to one partition in a row, if it were a little more than a batch, would leave a small one over."""
+    wire = Wire(lambda _: None)
+    monkeypatch.setattr(produce_module, "_send", wire)
+    batch_bytes = 100_000
+    count = 12 * (batch_bytes // (value_bytes + 12))
+    topic = make_topic(PARTITIONS)
+    arrow.write(bootstrap, topic, pa.table({"value": [b"x" * value_bytes] * count}), batch_bytes=batch_bytes)
+    # A record is a little smaller than it is taken for, so that those without a value need fewer.
+    assert 8 <= len(wire.batch_bytes) <= 12 + 1
