@@ -20,6 +20,7 @@ from millstream.broker.dispatch import Context, Deferred
 from millstream.broker.forwarding import Passed, forward
 from millstream.broker.requests import Call, UnservedRequest
 from millstream.broker.sending import Sender
+from millstream.log.reading import Stretch
 from millstream.protocol.errors import BrokerError, MalformedMessage
 from millstream.protocol.frame_reader import FrameReader
 from millstream.runtime.logs import Logger
@@ -311,8 +312,9 @@ class Connection(asyncio.BufferedProtocol):
             # Record batches are not copied into the answer: they follow as pieces of their own.
             for piece in pieces[1:]:
                 length += len(piece)
+                if type(piece) is Stretch:
+                    self._out_has_stretches = True
             self._out += pieces
-            self._out_has_stretches = True
         _LENGTH_AND_CORRELATION.pack_into(out, 0, length, correlation_id)
         self._out_bytes += length
 

@@ -118,8 +118,7 @@ class Session:
         return news
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(NamedTuple):
     """What one Fetch request shall be answered with."""
 
     wanted: list[Wanted]

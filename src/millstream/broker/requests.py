@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from millstream.broker.dispatch import Handling
-    from millstream.protocol.varint import Buffer
 
 _START = Struct(">hhih")
 PRODUCE_KEY = 0
@@ -36,7 +35,8 @@ class Call:
     tagged_request_header: bool
     tagged_response_header: bool
     decode: Callable[[memoryview, int], tuple[Any, int]]
-    encode: Callable[[Any, bytearray], list[Buffer] | None]
+    # Among the pieces of an answer may be stretches of files, which to the encoder are batches like any other.
+    encode: Callable[[Any, bytearray], list[Any] | None]
 
 
 class Calls:

@@ -147,6 +147,8 @@ class Log:
 
         Who waited at the end of the log wants the batch that was just appended: that takes no look into the file.
         """
+        if offset == self.end_offset == upto_offset and not self.closed:
+            return None
         if offset == self.newest_offset and self._is_newest_enough(max_bytes, upto_offset):
             return self.newest
         found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)
@@ -159,6 +161,8 @@ class Log:
         self, offset: int, max_bytes: int, upto_offset: int, *, at_least_one_batch: bool
     ) -> bytes | Stretch | None:
         """As `read`; but what is large stays in its file, where the operating system can send it from there."""
+        if offset == self.end_offset == upto_offset and not self.closed:
+            return None
         if offset == self.newest_offset and self._is_newest_enough(max_bytes, upto_offset):
             return self.newest
         found = self.find(offset, max_bytes, upto_offset, at_least_one_batch=at_least_one_batch)

@@ -255,6 +255,8 @@ class ProducerStates:
 
     @property
     def first_unstable_offset(self) -> int | None:
+        if not self._open and not self._unreplicated:
+            return None
         oldest_open = next(iter(self._open), None)
         if not self._unreplicated:
             return oldest_open

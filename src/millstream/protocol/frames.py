@@ -7,6 +7,7 @@ known of any header's tags today: they are skipped.
 
 from __future__ import annotations
 
+from functools import cache, lru_cache
 from struct import Struct
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ _REQUEST_START = Struct(">hhih")
 _FRAMED_REQUEST_START = Struct(">ihhih")
 _FRAMED_RESPONSE_START = Struct(">ii")
 _INT32 = Struct(">i")
+_CORRELATION_ID_AT = 8
 
 
 def decode_request_header(frame: Buffer) -> tuple[int, int, int, str | None, int]:
@@ -58,35 +60,33 @@ def skip_tags(frame: Buffer, position: int) -> int:
 
 def encode_request(message: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """A whole frame: length, header, request."""
-    out, start = _request_start(message, version, correlation_id, client_id)
-    encoder(type(message), version)(message, out)
-    _FRAMED_REQUEST_START.pack_into(out, 0, len(out) - 4, *start)
+    kind: type = type(message)
+    out = bytearray(_request_head(kind, version, client_id))
+    encoder(kind, version)(message, out)
+    _INT32.pack_into(out, 0, len(out) - 4)
+    _INT32.pack_into(out, _CORRELATION_ID_AT, correlation_id)
     return bytes(out)
 
 
 def encode_request_pieces(message: Any, version: int, correlation_id: int, client_id: str | None) -> list[Buffer]:
     """The same frame as pieces to be written in turn, the record batches among them not copied."""
-    out, start = _request_start(message, version, correlation_id, client_id)
-    pieces = piecewise_encoder(type(message), version)(message, out)
-    _FRAMED_REQUEST_START.pack_into(out, 0, sum(map(len, pieces)) - 4, *start)
+    kind: type = type(message)
+    out = bytearray(_request_head(kind, version, client_id))
+    pieces = piecewise_encoder(kind, version)(message, out)
+    _INT32.pack_into(out, 0, sum(map(len, pieces)) - 4)
+    _INT32.pack_into(out, _CORRELATION_ID_AT, correlation_id)
     return pieces
 
 
-def _request_start(
-    message: Any, version: int, correlation_id: int, client_id: str | None
-) -> tuple[bytearray, tuple[int | None, int, int, int]]:
-    """Room for the length and what is known of the header, and what the header says."""
-    out = bytearray(_FRAMED_REQUEST_START.size)
-    client_id_bytes = -1
-    if client_id is not None:
-        out += client_id.encode()
-        client_id_bytes = len(out) - _FRAMED_REQUEST_START.size
-        if client_id_bytes > 32767:
-            raise ValueError(f"the client id takes {client_id_bytes} bytes, more than the 32767 of a string")
-    declared = declaration(type(message))
-    if version in declared.flexible:
-        out.append(0)
-    return out, (declared.api_key, version, correlation_id, client_id_bytes)
+@lru_cache(maxsize=1024)
+def _request_head(kind: type, version: int, client_id: str | None) -> bytes:
+    """Length and header of all requests of a kind and a client; their size and correlation id are still to come."""
+    declared = declaration(kind)
+    name = b"" if client_id is None else client_id.encode()
+    if len(name) > 32767:
+        raise ValueError(f"the client id takes {len(name)} bytes, more than the 32767 of a string")
+    start = _FRAMED_REQUEST_START.pack(0, declared.api_key, version, 0, -1 if client_id is None else len(name))
+    return start + name + (b"\0" if version in declared.flexible else b"")
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, message: Any) -> bytes:
@@ -107,7 +107,12 @@ def encode_response_pieces(api_key: int, version: int, correlation_id: int, mess
 
 def response_header_length(api_key: int, version: int, frame: Buffer) -> int:
     """Where a response's body starts in a frame without its length."""
-    return skip_tags(frame, 4) if api(api_key).response_is_tagged(version) else 4
+    return skip_tags(frame, 4) if _response_is_tagged(api_key, version) else 4
+
+
+@cache
+def _response_is_tagged(api_key: int, version: int) -> bool:
+    return api(api_key).response_is_tagged(version)
 
 
 def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any]:
@@ -120,4 +125,4 @@ def decode_response(api_key: int, version: int, frame: Buffer) -> tuple[int, Any
 
 
 def _response_start(api_key: int, version: int) -> bytearray:
-    return bytearray(9 if api(api_key).response_is_tagged(version) else 8)
+    return bytearray(9 if _response_is_tagged(api_key, version) else 8)

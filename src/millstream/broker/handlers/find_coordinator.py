@@ -17,6 +17,7 @@ from millstream.broker.addresses import address_for
 from millstream.broker.coordinator import java_hash
 from millstream.broker.coordinator_topics import create_coordinator_topic
 from millstream.broker.dispatch import Context, handles
+from millstream.broker.smaller_side import WHY, is_on_smaller_side
 from millstream.metadata.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -37,7 +38,10 @@ _TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 @handles(FindCoordinatorRequest, versions="0-6")
 def find_coordinator(
     request: FindCoordinatorRequest, ctx: Context
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse] | None:
+    if is_on_smaller_side(ctx.broker):
+        ctx.connection.cut_off(WHY)
+        return None
     keys = request.coordinator_keys if ctx.version >= MANY_KEYS_SINCE else [request.key]
     topic = _TOPICS.get(request.key_type)
     if topic is None or topic in ctx.broker.image.topics.by_name or not _may_find_any(keys, request.key_type, ctx):
