@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.broker.smaller_side import is_on_smaller_side
-from millstream.client.admin.topics import NewTopic, create_topics
+from millstream.broker.smaller_side import SENT_AWAY_MS, SmallerSide
+from millstream.client.admin.topics import NewTopic, create_topics, list_topics
 from millstream.client.errors import ConnectionLost
+from millstream.client.produce import Producer
 from millstream.protocol.messages.find_coordinator import FindCoordinatorRequest
 from millstream.protocol.messages.metadata_api import MetadataRequest
 from millstream.settings.effective import Settings
@@ -24,42 +25,78 @@ if TYPE_CHECKING:
 
 NOW_MS = 100_000
 HEARD_MS, SILENT_MS = NOW_MS - 500, NOW_MS - 60_000
+TOPIC = "led"
 
 
-def a_node(*, in_touch: bool = False, fenced: tuple[int, ...] = (), **heard_ms: int) -> Any:
-    """Leads a partition for each of its followers (`b2=HEARD_MS`), and when they were heard of."""
+class Now:
+    ms = NOW_MS
+
+    def monotonic_ms(self) -> int:
+        return self.ms
+
+
+def a_node(*, in_touch: bool = False, lagging: tuple[int, ...] = (), **heard_ms: int) -> Any:
+    """Node 1, which leads a partition for each of its followers (`b2=HEARD_MS`), and when they were heard of."""
     followers = {int(name[1:]): at_ms for name, at_ms in heard_ms.items()}
     leaders = [
-        SimpleNamespace(leader=SimpleNamespace(followers={each: SimpleNamespace(id=each, heard_ms=at_ms)}))
+        SimpleNamespace(
+            isr=(1,) if each in lagging else (1, each),
+            followers={each: SimpleNamespace(id=each, heard_ms=at_ms)},
+        )
         for each, at_ms in followers.items()
     ]
     return SimpleNamespace(
+        node_id=1,
         membership=SimpleNamespace(is_in_touch=in_touch),
         settings=Settings({}),
-        ports=SimpleNamespace(clock=SimpleNamespace(monotonic_ms=lambda: NOW_MS)),
-        image=SimpleNamespace(brokers={each: SimpleNamespace(active=each not in fenced) for each in followers}),
-        partitions=[*leaders, SimpleNamespace(leader=None)],
+        ports=SimpleNamespace(clock=Now()),
+        partitions=[SimpleNamespace(leader=leader) for leader in (*leaders, None)],
     )
+
+
+CUT_OFF = a_node(b2=SILENT_MS, b3=SILENT_MS)
 
 
 @pytest.mark.parametrize(
     ("node", "expected"),
     [
-        (a_node(b2=SILENT_MS, b3=SILENT_MS), True),
+        (CUT_OFF, True),
         (a_node(b2=SILENT_MS, b3=SILENT_MS, b4=HEARD_MS), True),
         (a_node(b2=SILENT_MS, b3=SILENT_MS, in_touch=True), False),
         (a_node(b2=SILENT_MS, b3=HEARD_MS), False),
         (a_node(b2=SILENT_MS, b3=SILENT_MS, b4=HEARD_MS, b5=HEARD_MS), False),
         # One may be dead; of two it cannot be said who is cut off.
         (a_node(b2=SILENT_MS), False),
-        # Who was known to be gone before is not missed.
-        (a_node(b2=SILENT_MS, b3=SILENT_MS, fenced=(3,)), False),
+        # Who was out of sync before is not missed.
+        (a_node(b2=SILENT_MS, b3=SILENT_MS, lagging=(3,)), False),
         (a_node(), False),
     ],
 )
 def test_most_of_the_followers_must_be_silent_and_every_controller(node: Any, *, expected: bool) -> None:
-    assert is_on_smaller_side(node) is expected
+    assert SmallerSide(node).is_ours is expected
 
+
+def test_who_still_comes_after_a_while_is_answered() -> None:
+    side, now = SmallerSide(CUT_OFF), CUT_OFF.ports.clock
+    hung_up: list[str] = []
+
+    def asked_by(client_id: str) -> bool:
+        context: Any = SimpleNamespace(
+            client_id=client_id, connection=SimpleNamespace(peer_host="there", cut_off=hung_up.append)
+        )
+        return side.sends_away(context)
+
+    assert asked_by("one")
+    now.ms += SENT_AWAY_MS - 1
+    assert asked_by("one")
+    assert asked_by("another")
+    now.ms += 1
+    assert not asked_by("one")
+    assert asked_by("another")
+    assert len(hung_up) == 4
+
+
+# --- on a cluster
 
 METADATA = MetadataRequest(topics=[], allow_auto_topic_creation=False)
 COORDINATOR = FindCoordinatorRequest(key="group", coordinator_keys=["group"])
@@ -74,42 +111,81 @@ async def answers(client: Client, at: SimulatedNode, question: object) -> bool:
 
 
 def leads(at: SimulatedNode) -> bool:
+    return at.node is not None and any(partition.leader is not None for partition in at.node.partitions)
+
+
+def is_small(at: SimulatedNode) -> bool:
     assert at.node is not None
-    return any(partition.leader is not None for partition in at.node.partitions)
+    return at.node.smaller_side.is_ours
 
 
-def takes_itself_for_cut_off(at: SimulatedNode) -> bool:
-    assert at.node is not None
-    return is_on_smaller_side(at.node)
+async def with_a_topic(cluster: SimulatedCluster) -> Client:
+    await cluster.start()
+    client = cluster.client()
+    await create_topics(client, [NewTopic(TOPIC, partitions=6)])
+    return client
 
 
-def test_clients_are_sent_away_for_as_long_as_a_broker_is_cut_off() -> None:
+def run(scenario: Any, **how: Any) -> None:
+    for seed in range(5):
+        SimulatedCluster(seed, settings=base_settings(3), **how).run(scenario)
+
+
+def test_clients_are_sent_away_while_a_broker_is_cut_off() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
-        await cluster.start()
-        client = cluster.client()
-        await create_topics(client, [NewTopic("led", partitions=6)])
+        client = await with_a_topic(cluster)
         at = next(each for each in cluster.nodes.values() if leads(each))
         others = [each for each in cluster.nodes.values() if each is not at]
         cluster.network.block([at.host], cluster.hosts)
-        await cluster.until(lambda: takes_itself_for_cut_off(at), what="it notices")
+        await cluster.until(lambda: is_small(at), what="it notices")
         assert not await answers(client, at, METADATA)
         assert not await answers(client, at, COORDINATOR)
         assert [await answers(client, each, METADATA) for each in others] == [True, True]
         cluster.network.heal()
-        await cluster.until(lambda: not takes_itself_for_cut_off(at), what="it is back")
+        await cluster.until(lambda: not is_small(at), what="it is back")
         assert await answers(client, at, METADATA)
         assert await answers(client, at, COORDINATOR)
         await client.close()
 
-    for seed in range(5):
-        SimulatedCluster(seed, nodes=3, settings=base_settings(3)).run(scenario)
+    run(scenario, nodes=3)
+
+
+def test_a_client_that_knows_several_brokers_goes_on_with_another() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await (await with_a_topic(cluster)).close()
+        at = next(each for each in cluster.nodes.values() if leads(each))
+        cluster.network.block([at.host], cluster.hosts)
+        await cluster.until(lambda: is_small(at), what="it notices")
+        it_first = sorted(cluster.bootstrap_servers.split(","), key=lambda address: not address.startswith(at.host))
+        client = cluster.client(options={"bootstrap.servers": ",".join(it_first)})
+        assert TOPIC in [topic.name for topic in await list_topics(client)]
+        producer = Producer(client)
+        for index in range(6):
+            await producer.send(TOPIC, index, [(None, b"value", (), 0)])
+        await client.close()
+
+    run(scenario, nodes=3)
+
+
+def test_the_last_that_lives_answers_in_the_end() -> None:
+    async def scenario(cluster: SimulatedCluster) -> None:
+        client = await with_a_topic(cluster)
+        last = next(each for each in cluster.nodes.values() if leads(each))
+        for at in cluster.nodes.values():
+            if at is not last:
+                at.kill()
+        await cluster.until(lambda: is_small(last), what="it notices")
+        assert not await answers(client, last, METADATA)
+        await asyncio.sleep(SENT_AWAY_MS / 1000)
+        assert await answers(client, last, METADATA)
+        await client.close()
+
+    run(scenario, nodes=3)
 
 
 def test_without_controllers_brokers_that_hear_each_other_show_the_way() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
-        await cluster.start()
-        client = cluster.client()
-        await create_topics(client, [NewTopic("led", partitions=6)])
+        client = await with_a_topic(cluster)
         controllers = [cluster.nodes[number].host for number in cluster.layout.controllers]
         brokers = list(cluster.brokers.values())
         cluster.network.block(controllers, [at.host for at in brokers])
@@ -122,5 +198,4 @@ def test_without_controllers_brokers_that_hear_each_other_show_the_way() -> None
             await asyncio.sleep(1)
         await client.close()
 
-    for seed in range(5):
-        SimulatedCluster(seed, layout=separate(3), settings=base_settings(3)).run(scenario)
+    run(scenario, layout=separate(3))

@@ -218,10 +218,13 @@ class _Connection(asyncio.BufferedProtocol):
         answer: asyncio.Future[Any] = self._loop.create_future()
         timer = None
         if timeout_ms is not None:
-            timer = self._loop.call_later(timeout_ms / 1000, self.hang_up, f"no answer within {timeout_ms} ms")
+            timer = self._loop.call_later(timeout_ms / 1000, self._too_late, timeout_ms)
         self._waiting.append((self._correlation_id, api_key, version, answer, timer))
         self._transport.write(frame)
         return answer
+
+    def _too_late(self, timeout_ms: int) -> None:
+        self.hang_up(f"no answer within {timeout_ms} ms")
 
     def hang_up(self, why: str = "this node hung up") -> None:
         if not self.lost:

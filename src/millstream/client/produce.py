@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from millstream.client.client import ANY, CoordinatorKind, CoordinatorOf
 from millstream.client.errors import ConnectionLost, Refusal, TimedOut, partition_subject, refuse
@@ -25,7 +25,7 @@ from millstream.records.building import encode_batch
 from millstream.records.codecs import Codec
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from millstream.client.client import Client
     from millstream.client.grouping import TopicPartition
@@ -91,18 +91,20 @@ async def produce_once(
     acks: int = ALL_IN_SYNC,
     transactional_id: str | None = None,
     version_max: int = 32767,
-) -> tuple[dict[TopicPartition, Produced], Exception | None]:
+) -> tuple[dict[TopicPartition, Produced], BaseException | None]:
     """Send each batch to its leader, one request to each; what was written, and the first thing that went wrong."""
     leaders = await by_leader(client, batches)
-    sending = [
-        _send(client, node, {place: batches[place] for place in places}, acks, transactional_id, version_max)
-        for node, places in leaders.items()
-    ]
-    outcomes = [await _caught(sending[0])] if len(sending) == 1 else await asyncio.gather(*map(_caught, sending))
+    outcomes = await asyncio.gather(
+        *(
+            _send(client, node, {place: batches[place] for place in places}, acks, transactional_id, version_max)
+            for node, places in leaders.items()
+        ),
+        return_exceptions=True,
+    )
     produced: dict[TopicPartition, Produced] = {}
-    failure: Exception | None = None
+    failure: BaseException | None = None
     for outcome in outcomes:
-        if isinstance(outcome, Exception):
+        if isinstance(outcome, BaseException):
             failure = failure or outcome
             continue
         for place, result in outcome.items():
@@ -113,16 +115,7 @@ async def produce_once(
     return produced, failure
 
 
-async def _caught(
-    sending: Coroutine[Any, Any, dict[TopicPartition, Produced | Refusal]],
-) -> dict[TopicPartition, Produced | Refusal] | Exception:
-    try:
-        return await sending
-    except Exception as error:  # noqa: BLE001  # what went wrong at one broker is told beside what the others did
-        return error
-
-
-def _unless_safe(failure: Exception, pending: Mapping[TopicPartition, Buffer]) -> Exception:
+def _unless_safe(failure: BaseException, pending: Mapping[TopicPartition, Buffer]) -> BaseException:
     """A retriable failure stays retriable only if sending again cannot write the records twice."""
     if isinstance(failure, ConnectionLost | TimedOut) and not all(
         read_header(batch).has_producer for batch in pending.values()

@@ -62,8 +62,12 @@ def skip_tags(buffer: Buffer, position: int, first: int) -> int:
 
 def tag_header(buffer: Buffer, position: int, seen: set[int]) -> tuple[int, int, int]:
     """Read a tag and its size: (tag, where the field ends, where it starts)."""
-    tag, position = decode_uvarint(buffer, position)
-    size, position = decode_uvarint(buffer, position)
+    tag, size = buffer[position], buffer[position + 1]
+    if tag < 128 and size < 128:
+        position += 2  # nearly always
+    else:
+        tag, position = decode_uvarint(buffer, position)
+        size, position = decode_uvarint(buffer, position)
     if tag in seen:
         raise MalformedMessage(f"tag {tag} appears twice")
     seen.add(tag)

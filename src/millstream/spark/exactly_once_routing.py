@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 # How long a second attempt of a task waits where speculation is on: long enough for a slow original to end.
 COPY_WAITS_S: Final = 120
 _STICKY_ROWS: Final = 2_000
-_ROW: Final = 8
+# What `spread` takes a row without a value for.
+_ROW: Final = 12
 _WRITER: Final = "writer task"
 _NO_SIZES: Final = memoryview(array("i"))
 

@@ -17,7 +17,6 @@ from millstream.broker.addresses import address_for
 from millstream.broker.coordinator import java_hash
 from millstream.broker.coordinator_topics import create_coordinator_topic
 from millstream.broker.dispatch import Context, handles
-from millstream.broker.smaller_side import WHY, is_on_smaller_side
 from millstream.metadata.names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from millstream.protocol.errors import BrokerError, ErrorCode
 from millstream.protocol.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
@@ -39,8 +38,7 @@ _TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 def find_coordinator(
     request: FindCoordinatorRequest, ctx: Context
 ) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse] | None:
-    if is_on_smaller_side(ctx.broker):
-        ctx.connection.cut_off(WHY)
+    if ctx.broker.smaller_side.sends_away(ctx):
         return None
     keys = request.coordinator_keys if ctx.version >= MANY_KEYS_SINCE else [request.key]
     topic = _TOPICS.get(request.key_type)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from millstream.broker.addresses import address_for
 from millstream.broker.dispatch import Context, handles
 from millstream.broker.forwarding import create_topics
-from millstream.broker.smaller_side import WHY, is_on_smaller_side
 from millstream.metadata.automatic_topics import automatic_topic
 from millstream.metadata.describe_topics import NOT_ASKED_FOR, View, asks_for_all, describe_topics, unknown_topic
 from millstream.metadata.names import METADATA_TOPIC
@@ -34,8 +33,7 @@ TOPIC_IDS_SINCE = 12
 
 @handles(MetadataRequest, versions="0-13")
 def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse | Awaitable[MetadataResponse] | None:
-    if is_on_smaller_side(ctx.broker):
-        ctx.connection.cut_off(WHY)
+    if ctx.broker.smaller_side.sends_away(ctx):
         return None
     if ctx.version < TOPIC_IDS_SINCE and any(
         topic.topic_id != ZERO_UUID or topic.name is None for topic in request.topics or ()
