@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from millstream import arrow
-from millstream.arrow.writer import BATCH_BYTES, TURN_BYTES, TURNS_MAX
+from millstream.arrow.writer import BATCH_BYTES, CAUTIOUS_BYTES, TURN_BYTES, TURNS_MAX
 from millstream.client import produce as produce_module
 from millstream.client.errors import ConnectionLost, Refusal
 from millstream.client.in_order import IN_FLIGHT_MAX
@@ -221,3 +221,16 @@ def test_rows_without_a_key_fill_the_batches_that_they_are_meant_for(
     arrow.write(bootstrap, topic, pa.table({"value": [b"x" * value_bytes] * count}), batch_bytes=batch_bytes)
     # A record is a little smaller than it is taken for, so that those without a value need fewer.
     assert 8 <= len(wire.batch_bytes) <= 12 + 1
+
+
+def test_batches_are_smaller_where_nobody_says_how_large_they_may_be(
+    bootstrap: str, make_topic: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def untold(_client: Any, _topic: str) -> None:
+        """As where the broker does not let us see the topic's settings."""
+
+    wire = Wire(lambda _: None)
+    monkeypatch.setattr(produce_module, "_send", wire)
+    monkeypatch.setattr("millstream.arrow.writer.batch_bytes_max", untold)
+    arrow.write(bootstrap, make_topic(1), pa.table({"value": [b"x" * 1000] * 3_000}))
+    assert CAUTIOUS_BYTES // 2 < max(wire.batch_bytes) <= CAUTIOUS_BYTES
