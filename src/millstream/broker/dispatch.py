@@ -181,7 +181,11 @@ async def answer_of(outcome: Any) -> Any:
 
 
 class Deferred:
-    """An answer that comes later. `finish` counts once; `abandon` says that nobody waits for it any more."""
+    """An answer that comes later. `finish` counts once; `abandon` says that nobody waits for it any more.
+
+    Whoever made it usually holds it, and is to be called by it: a circle, of which 32 objects hung for each record that
+    passed a leader, until the collector came. So what is done lets go of everybody.
+    """
 
     __slots__ = ("_listener", "_on_abandon", "done", "response")
 
@@ -196,8 +200,9 @@ class Deferred:
             return
         self.done = True
         self.response = response
-        if self._listener is not None:
-            self._listener()
+        listener, self._listener, self._on_abandon = self._listener, None, None
+        if listener is not None:
+            listener()
 
     def when_done(self, listener: Callable[[], None]) -> None:
         self._listener = listener
@@ -216,5 +221,6 @@ class Deferred:
     def abandon(self) -> None:
         if not self.done:
             self.done = True
-            if self._on_abandon is not None:
-                self._on_abandon()
+            on_abandon, self._listener, self._on_abandon = self._on_abandon, None, None
+            if on_abandon is not None:
+                on_abandon()
