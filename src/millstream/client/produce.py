@@ -94,13 +94,23 @@ async def produce_once(
 ) -> tuple[dict[TopicPartition, Produced], BaseException | None]:
     """Send each batch to its leader, one request to each; what was written, and the first thing that went wrong."""
     leaders = await by_leader(client, batches)
-    outcomes = await asyncio.gather(
-        *(
-            _send(client, node, {place: batches[place] for place in places}, acks, transactional_id, version_max)
-            for node, places in leaders.items()
-        ),
-        return_exceptions=True,
-    )
+    outcomes: list[dict[TopicPartition, Produced | Refusal] | BaseException]
+    if len(leaders) == 1:
+        # A task less. One turn of the loop later, as tasks begin, or this would overtake a call before it for several.
+        await asyncio.sleep(0)
+        (node,) = leaders
+        try:
+            outcomes = [await _send(client, node, batches, acks, transactional_id, version_max)]
+        except Exception as error:  # noqa: BLE001  # as what is gathered below
+            outcomes = [error]
+    else:
+        outcomes = await asyncio.gather(
+            *(
+                _send(client, node, {place: batches[place] for place in places}, acks, transactional_id, version_max)
+                for node, places in leaders.items()
+            ),
+            return_exceptions=True,
+        )
     produced: dict[TopicPartition, Produced] = {}
     failure: BaseException | None = None
     for outcome in outcomes:
