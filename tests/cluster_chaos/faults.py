@@ -151,6 +151,11 @@ def split(scene: Scene) -> None:
 def leader_from_controller(scene: Scene) -> None:
     """The two cannot talk; everybody else talks to both."""
     controller = scene.controller().leader
+    if scene.leaders() == {controller}:
+        scene.say(f"node {controller} leads all and is the controller too: another one takes that over first")
+        lose_controller(scene)
+        scene.mend()
+        controller = scene.controller().leader
     place, before, victim = scene.a_leader(but=[controller])
     scene.say(f"node {victim.id}, which leads {place}, is cut off from the controller, node {controller}")
     scene.take(victim.id)

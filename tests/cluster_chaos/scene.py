@@ -56,6 +56,16 @@ class Scene:
         place, standing = self.random.choice(wait_until(led, "a partition with a leader", within_s=NOTICED_S))
         return place, standing, self.cluster.nodes[standing.leader]
 
+    def leaders(self) -> set[int]:
+        """Of all partitions that clients write to, once all have one."""
+
+        def all_led() -> set[int] | None:
+            seen = [newest(self.cluster, place) for place in PLACES]
+            leaders = {each.leader if each is not None else -1 for each in seen}
+            return leaders if min(leaders) > 0 else None
+
+        return wait_until(all_led, "leaders of all partitions", within_s=NOTICED_S)
+
     def controller(self) -> Quorum:
         return wait_until(lambda: quorum(self.cluster), "an active controller", within_s=NOTICED_S, every_s=0.1)
 
