@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.chaos.workload import CLASSIC, INPUT, OUTPUT, PARTITIONS, Workload, judged
-from tests.cluster_chaos.faults import FAULTS
+from tests.cluster_chaos.faults import FAULTS, several_lead
 from tests.cluster_chaos.processes import NODES, ChaosCluster
 from tests.cluster_chaos.scene import WHOLE_S, Scene
 from tests.cluster_chaos.views import newest
@@ -94,6 +94,7 @@ def run(plan: Plan, directory: Path, links: Links, *, keep: bool = False) -> Rep
         workload.start()
         scene.works_on(copied=10)
         for name in _drawn(plan, scene, began_s):
+            several_lead(scene)
             scene.say(f"== {name}")
             FAULTS[name](scene)
             scene.mend()

@@ -38,7 +38,6 @@ from millstream.broker.partitions import Partitions
 from millstream.broker.peers import Peers
 from millstream.broker.producer_ids import ProducerIds
 from millstream.broker.replica_fetchers import ReplicaFetchers
-from millstream.broker.smaller_side import SmallerSide
 from millstream.broker.storage_format import Storage, StorageLayout
 from millstream.broker.transaction_coordinator import TransactionCoordinator
 from millstream.broker.wakeups import Wakeups
@@ -119,7 +118,6 @@ class Node:
         self.wakeups = Wakeups()
         self.replica_fetchers = ReplicaFetchers(self)
         self.isr_changes = IsrChanges(self)
-        self.smaller_side = SmallerSide(self)
         self.partitions = Partitions(self)
         self.groups = GroupCoordinator(self)
         self.partitions.role_listeners[self.groups.topic] = self.groups

@@ -51,7 +51,6 @@ class Nodes:
         self._open: dict[tuple[Address, Lane], Connection] = {}
         self._opening: dict[tuple[Address, Lane], asyncio.Task[Connection]] = {}
         self._racing: asyncio.Task[Connection] | None = None
-        self._won_last: Address | None = None
 
     def learn(self, brokers: Iterable[Broker]) -> None:
         """Take the brokers of fresh metadata; connections to others stay until they end by themselves."""
@@ -115,8 +114,6 @@ class Nodes:
     async def _race(self) -> Connection:
         """The first address that completes the handshake wins; the others are given up."""
         addresses = list(dict.fromkeys([*self._options.bootstrap, *(b.address for b in self.brokers.values())]))
-        # Who won before has hung up since, and may do so again: a broker that is cut off from the others does.
-        addresses.sort(key=lambda address: address == self._won_last)
         running: list[asyncio.Task[Connection]] = []
         failures: list[ClientError] = []
         try:
@@ -133,12 +130,9 @@ class Nodes:
                 running = [task for task in running if not task.done()]
                 for task in done:
                     try:
-                        connection = task.result()
+                        return task.result()
                     except ClientError as error:
                         failures.append(error)
-                    else:
-                        self._won_last = connection.address
-                        return connection
         finally:
             for task in running:
                 task.cancel()

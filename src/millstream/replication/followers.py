@@ -15,7 +15,7 @@ class Follower:
     """One follower, in one epoch of its leader: nothing is believed that was said in another one."""
 
     __slots__ = (
-        "_fetched_ms", "_leader_end_then", "broker_epoch", "caught_up_ms", "end_offset", "heard_ms", "holds_back", "id",
+        "_fetched_ms", "_leader_end_then", "broker_epoch", "caught_up_ms", "end_offset", "holds_back", "id",
         "start_offset",
     )  # fmt: skip
 
@@ -26,8 +26,6 @@ class Follower:
         self.broker_epoch = NOT_KNOWN
         # Who is in sync at the beginning gets the whole time to show it.
         self.caught_up_ms = now_ms if in_sync else NEVER_MS
-        # When it was last heard of, or was to be heard of from then on.
-        self.heard_ms = now_ms
         # Not in sync, but so near that the high watermark waits for it: see PartitionLeader.
         self.holds_back = False
         self._fetched_ms = NEVER_MS
@@ -41,7 +39,7 @@ class Follower:
         self.end_offset = end_offset
         self.start_offset = start_offset
         self.broker_epoch = broker_epoch
-        self._fetched_ms = self.heard_ms = now_ms
+        self._fetched_ms = now_ms
         self._leader_end_then = leader_end
 
     def is_caught_up(self, leader_end: int, now_ms: int, lag_max_ms: int) -> bool:

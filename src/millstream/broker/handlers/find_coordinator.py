@@ -37,9 +37,7 @@ _TOPICS = {GROUP: OFFSETS_TOPIC, TRANSACTION: TRANSACTIONS_TOPIC}
 @handles(FindCoordinatorRequest, versions="0-6")
 def find_coordinator(
     request: FindCoordinatorRequest, ctx: Context
-) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse] | None:
-    if ctx.broker.smaller_side.sends_away(ctx):
-        return None
+) -> FindCoordinatorResponse | Awaitable[FindCoordinatorResponse]:
     keys = request.coordinator_keys if ctx.version >= MANY_KEYS_SINCE else [request.key]
     topic = _TOPICS.get(request.key_type)
     if topic is None or topic in ctx.broker.image.topics.by_name or not _may_find_any(keys, request.key_type, ctx):

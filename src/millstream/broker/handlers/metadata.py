@@ -32,9 +32,7 @@ TOPIC_IDS_SINCE = 12
 
 
 @handles(MetadataRequest, versions="0-13")
-def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse | Awaitable[MetadataResponse] | None:
-    if ctx.broker.smaller_side.sends_away(ctx):
-        return None
+def metadata(request: MetadataRequest, ctx: Context) -> MetadataResponse | Awaitable[MetadataResponse]:
     if ctx.version < TOPIC_IDS_SINCE and any(
         topic.topic_id != ZERO_UUID or topic.name is None for topic in request.topics or ()
     ):
