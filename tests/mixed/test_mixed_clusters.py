@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.broker.membership import PULSE_VERSION
 from millstream.client.sync import SyncClient
 from tests.mixed import steps
 from tests.mixed.nodes import KAFKA, MILLSTREAM, two_kinds
@@ -59,7 +60,9 @@ def test_the_two_kinds_say_what_the_report_says(controller: str, tmp_path: Path)
     for api, version in TO_CONTROLLER.items():
         found = said(api, f"{other} 2", f"{controller} 1 controller")
         assert found, f"no {api} of the {other} broker was answered without an error"
-        assert {each.version for each in found} == {version}, api
+        # A thread of ours repeats the heartbeats of a loop that is busy, in a version that every controller knows.
+        others = {PULSE_VERSION} if api == "BrokerHeartbeat" and other == MILLSTREAM else set()
+        assert {each.version for each in found} - others == {version}, api
     for asker, asked in ((f"{other} 2", f"{controller} 1 broker"), (f"{controller} 1", f"{other} 2 broker")):
         kind = asker.split()[0]
         assert {each.version for each in said("Fetch", asker, asked)} == {REPLICA_FETCH[kind]}
