@@ -8,7 +8,6 @@ cdef bint _COMPILED
 cdef uint64 _MASK_64
 cdef int64 _INT64_MAX
 cdef int64 _RECORD_BYTES_MAX
-cdef int64 _RECORD_OVERHEAD
 cdef int64 _FINE
 cdef int64 _WRONG_TIME
 cdef int64 _TOO_LARGE
@@ -20,7 +19,7 @@ cpdef void partitions_of_keys(
     Ints ends, Bytes data, Bytes valid, Py_ssize_t valid_at, int64 partitions, IntsOut chosen
 )
 
-@cython.locals(row=Py_ssize_t, rows=Py_ssize_t, with_sizes=bint, size=int64)
+@cython.locals(row=Py_ssize_t, rows=Py_ssize_t, with_sizes=bint, overhead=int64, size=int64)
 cpdef tuple spread(IntsOut chosen, Ints ends, int64 partitions, int64 current, int64 filled, int64 sticky_bytes)
 
 @cython.locals(row=Py_ssize_t, rows=Py_ssize_t, partitions=int64, partition=int64, at=int64)

@@ -29,7 +29,7 @@ _MASK_64 = 0xFFFFFFFFFFFFFFFF
 _INT64_MAX = 0x7FFFFFFFFFFFFFFF
 _RECORD_BYTES_MAX = 0x3FFFFFFF
 # What a record without key and headers takes besides its value: 9 to 11 bytes, unless times lie far apart.
-_RECORD_OVERHEAD = 12
+RECORD_OVERHEAD = 12
 
 # How a run of rows ended.
 _FINE = 0
@@ -63,10 +63,11 @@ def spread(
     """
     rows = len(chosen)
     with_sizes = len(ends) > 0
+    overhead = RECORD_OVERHEAD
     row = 0
     while row < rows:
         if chosen[row] < 0:
-            size = _RECORD_OVERHEAD
+            size = overhead
             if with_sizes:
                 size += ends[row + 1] - ends[row]
             if filled > 0 and filled + size > sticky_bytes:

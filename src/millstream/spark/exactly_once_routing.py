@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # How long a second attempt of a task waits where speculation is on: long enough for a slow original to end.
 COPY_WAITS_S: Final = 120
 _STICKY_ROWS: Final = 2_000
-# What `spread` takes a row without a value for.
-_ROW: Final = 12
 _WRITER: Final = "writer task"
 _NO_SIZES: Final = memoryview(array("i"))
 
@@ -179,7 +177,8 @@ def choose(key: pa.Array, partitions: int, turn: int) -> pa.Array:
         _scatter.partitions_of_keys(
             column.ends, column.data, column.valid, column.valid_at, partitions, memoryview(chosen)
         )
-    _scatter.spread(memoryview(chosen), _NO_SIZES, partitions, turn % partitions, 0, _ROW * _STICKY_ROWS)
+    sticky_bytes = _scatter.RECORD_OVERHEAD * _STICKY_ROWS
+    _scatter.spread(memoryview(chosen), _NO_SIZES, partitions, turn % partitions, 0, sticky_bytes)
     return pa.Array.from_buffers(pa.int32(), len(key), [None, pa.py_buffer(chosen)], null_count=0)
 
 
