@@ -33,7 +33,7 @@ PATIENCE_S = 180
 
 @contextmanager
 def kept_demo(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """The demo as in a terminal of its own, whose screen is a file."""
+    """The demo as in a terminal of its own, whose screen is a file and shown if the test fails."""
     path = os.pathsep.join([str(PROJECT_ROOT / "src"), os.environ.get("PYTHONPATH", "")])
     with (folder / "out").open("wb") as stdout, (folder / "err").open("wb") as stderr:
         process = subprocess.Popen(
@@ -46,6 +46,9 @@ def kept_demo(folder: Path) -> Iterator[subprocess.Popen[bytes]]:
         )
     try:
         yield process
+    except BaseException:
+        print(says(folder))
+        raise
     finally:
         if process.poll() is None:
             os.killpg(process.pid, signal.SIGKILL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from millstream.log.config import LogConfig
@@ -49,7 +50,7 @@ def log_config(settings: Settings) -> LogConfig:
     policies = settings[CLEANUP_POLICY]
     compression = settings[COMPRESSION_TYPE]
     level = _LEVELS.get(compression)
-    return LogConfig(
+    config = LogConfig(
         segment_bytes=settings[INTERNAL_SEGMENT_BYTES] or settings[SEGMENT_BYTES],
         segment_ms=settings[SEGMENT_MS],
         segment_jitter_ms=settings[SEGMENT_JITTER_MS],
@@ -80,3 +81,10 @@ def log_config(settings: Settings) -> LogConfig:
         ),
         records_per_batch_max=settings[MILLSTREAM_BATCH_RECORDS_MAX],
     )
+    return _shared(config)
+
+
+@lru_cache(maxsize=1024)
+def _shared(config: LogConfig) -> LogConfig:
+    """One object for all topics that are set alike: thousands of partitions of a kind need not hold one each."""
+    return config

@@ -313,7 +313,7 @@ class Node:
             for stray in directory.set_strays_aside():
                 _log.warning("a partition that no topic knows was set aside", directory=directory.path, name=stray)
             for path in directory.to_remove if directory.failure is None else ():
-                self.deletions.later(0, self.ports.disk.remove_tree, path)
+                self.deletions.remove_later(path, 0)
 
     def _fail(self, error: BaseException) -> None:
         """The metadata log is broken: this node cannot go on."""

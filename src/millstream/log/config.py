@@ -7,6 +7,7 @@ topic settings, and its defaults. Settings that only the broker reads (min.insyn
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from millstream.records.codecs import DEFAULT_LIMITS, Codec
@@ -60,6 +61,7 @@ class LogConfig:
         """How long a segment grows. Only closed ones are compacted, so `max.compaction.lag.ms` counts here, too."""
         return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
 
+    @lru_cache(maxsize=1024)  # noqa: B019  # shared by all logs that are set alike, and few at a time
     def rules(self) -> Rules:
         """What the topic asks of a producer's batch."""
         return Rules(
