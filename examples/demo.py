@@ -59,7 +59,7 @@ def start_pipelines(spark: SparkSession, servers: str, folder: Path) -> list[Str
     payments = read(spark, servers, PAYMENTS, "order bigint, card string, ok boolean")
 
     def start(rows: DataFrame, topic: str, key: str, output_mode: str) -> StreamingQuery:
-        query = millstream.spark.start(
+        return millstream.spark.start(
             rows,
             servers=servers,
             topic=topic,
@@ -70,11 +70,6 @@ def start_pipelines(spark: SparkSession, servers: str, folder: Path) -> list[Str
             value_format="json",
             name=topic,
         )
-        # One after the other: each source is a Python of its own, and Spark gives it ten seconds to start.
-        deadline = time.monotonic() + 60
-        while query.isActive and "nitializing" in query.status["message"] and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return query
 
     # Enrich: each payment that went through, with what was ordered.
     placed = orders.withColumnsRenamed({"order": "placed", "timestamp": "placed_at"}).withWatermark(

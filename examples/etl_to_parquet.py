@@ -44,15 +44,15 @@ def run(spark: SparkSession, servers: str, folder: Path) -> tuple[dict[str, int]
         .load()
     )
     orders = millstream.spark.typed(records, "order bigint, euros double", on_error="dead_letter")
-    files = (
+    writer = (
         orders.rows.withColumn("day", f.to_date("timestamp"))
         .writeStream.format("parquet")
         .partitionBy("day")
         .option("path", str(folder / "orders"))
         .option("checkpointLocation", str(folder / "checkpoint"))
         .trigger(availableNow=True)
-        .start()
     )
+    files = millstream.spark.started(writer.start)
     assert orders.dead_letters is not None
     letters = millstream.spark.start(
         orders.dead_letters,

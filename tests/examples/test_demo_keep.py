@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 SECONDS = 1
-PATIENCE_S = 180
+# On a busy machine each of its four queries may have to be started several times.
+PATIENCE_S = 420
 
 
 @contextmanager

@@ -37,15 +37,14 @@ def main() -> None:
     stream = spark.readStream.format("millstream").options(
         **options, subscribe=topic, startingOffsets="earliest", minPartitions="4"
     )
-    query = (
+    writer = (
         stream.load()
         .select("key", "value")
         .writeStream.format("millstream")
         .options(**options, topic=topic + "-copy", checkpointLocation=checkpoint)
         .trigger(availableNow=True)
-        .start()
     )
-    query.awaitTermination()
+    millstream_spark.started(writer.start).awaitTermination()
     found = spark.read.format("millstream").options(**options, subscribe=topic + "-copy", minPartitions="4").load()
     where = found.rdd.mapPartitions(lambda _: [_executor()]).collect()
     counts = found.agg(f.count("*"), f.sum(f.col("value").cast("string").cast("bigint"))).collect()[0]

@@ -13,6 +13,7 @@ from millstream import arrow
 from millstream.client.admin import raise_first
 from millstream.client.admin.topics import NewTopic, create_partitions, create_topics, delete_records, delete_topics
 from millstream.client.sync import SyncClient
+from millstream.spark.starting import started
 from tests.support.topics import until_led
 from tests.support.waiting import wait_until
 
@@ -48,7 +49,7 @@ class Collected:
         writer = rows.writeStream.foreachBatch(take).option("checkpointLocation", str(self._checkpoint))
         if available_now:
             writer = writer.trigger(availableNow=True)
-        self.query = writer.start()
+        self.query = started(writer.start)
         return self.query
 
     def run(self, rows: DataFrame) -> list[int]:

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from millstream import arrow
+from millstream.spark.starting import started
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +101,7 @@ def test_a_stream_is_copied_from_topic_to_topic(
     save(numbers(spark, 500).select(f.col("value").alias("key"), "value"), bootstrap, topic=source)
 
     def copy() -> None:
-        query = (
+        writer = (
             load_stream(subscribe=source, maxOffsetsPerTrigger="200")
             .select("key", "value", "partition", "timestamp")
             .writeStream.format("millstream")
@@ -108,8 +109,8 @@ def test_a_stream_is_copied_from_topic_to_topic(
             .option("topic", target)
             .option("checkpointLocation", str(tmp_path))
             .trigger(availableNow=True)
-            .start()
         )
+        query = started(writer.start)
         query.awaitTermination(120)
         assert not query.isActive
 

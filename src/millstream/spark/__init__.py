@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from millstream.spark.progress import watch as watch
     from millstream.spark.sessions import register as register
     from millstream.spark.sessions import session as session
+    from millstream.spark.starting import started as started
     from millstream.spark.values import read_typed as read_typed
     from millstream.spark.values import typed as typed
 
-__all__ = ["expose", "read_typed", "register", "session", "start", "typed", "watch"]
+__all__ = ["expose", "read_typed", "register", "session", "start", "started", "typed", "watch"]
 
 # Loaded when asked for: executors, which import what they need by its own name, don't pay for the driver's part.
 _HOMES = {
@@ -30,6 +31,7 @@ _HOMES = {
     "register": "millstream.spark.sessions",
     "session": "millstream.spark.sessions",
     "start": "millstream.spark.exactly_once",
+    "started": "millstream.spark.starting",
     "typed": "millstream.spark.values",
     "watch": "millstream.spark.progress",
 }

@@ -17,6 +17,7 @@ from millstream.records.codecs import Codec
 from millstream.spark.empty_batches import needed_ones_only
 from millstream.spark.exactly_once_routing import Layout
 from millstream.spark.exactly_once_sink import TRANSACTION_TIMEOUT_MS, Sink, options_of
+from millstream.spark.starting import started
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -69,6 +70,7 @@ def start(
     `trigger` is a time between batches ("1 second"), "available_now", or what Spark's own `trigger` takes; without one
     a batch follows the other. `group` is a second consumer group to commit the source's offsets to, under a name that
     people know; whatever else is committed there does not disturb the query.
+    Returns when the query's sources are up, which takes a second or two, or when it has failed.
     """
     if not rows.isStreaming:
         raise ValueError("these rows are not a stream: write them with rows.write.format('millstream')")
@@ -83,22 +85,26 @@ def start(
     parts = {"key": key, "value": value, "headers": headers, "timestamp": timestamp, "partition": partition}
     shaped = shape(rows, parts, topic=topic, value_format=value_format)
     layout = Layout(options_of(servers), topic, tuple(shaped.columns), _codec(compression))
-    sink = Sink(
-        layout,
-        location=str(checkpoint),
-        exactly_once=guarantee == "exactly_once",
-        lag_group=group,
-        transaction_timeout_ms=transaction_timeout_ms,
-        spark_keeps_state=True,
-    )
-    writer = shaped.writeStream.foreachBatch(sink).outputMode(output_mode)
-    writer = writer.option("checkpointLocation", str(checkpoint))
-    if name is not None:
-        writer = writer.queryName(name)
-    with needed_ones_only(shaped, output_mode):
-        query = _triggered(writer, trigger).start()
-    threading.Thread(target=_close_after, args=(query, sink), name=f"after-{query.id}", daemon=True).start()
-    return query
+
+    def begin() -> StreamingQuery:
+        sink = Sink(
+            layout,
+            location=str(checkpoint),
+            exactly_once=guarantee == "exactly_once",
+            lag_group=group,
+            transaction_timeout_ms=transaction_timeout_ms,
+            spark_keeps_state=True,
+        )
+        writer = shaped.writeStream.foreachBatch(sink).outputMode(output_mode)
+        writer = writer.option("checkpointLocation", str(checkpoint))
+        if name is not None:
+            writer = writer.queryName(name)
+        with needed_ones_only(shaped, output_mode):
+            query = _triggered(writer, trigger).start()
+        threading.Thread(target=_close_after, args=(query, sink), name=f"after-{query.id}", daemon=True).start()
+        return query
+
+    return started(begin)
 
 
 def _close_after(query: StreamingQuery, sink: Sink) -> None:

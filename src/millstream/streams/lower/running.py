@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from millstream.client.groups import committed_offsets
 from millstream.client.sync import SyncClient
 from millstream.spark.exactly_once_sink import Sink, begin
+from millstream.spark.starting import started
 from millstream.streams.lower.beside import beside_of
 from millstream.streams.lower.deciding import refuse_unknown
 from millstream.streams.lower.direct.eligible import runs_directly
@@ -52,10 +53,6 @@ _EARLIEST, _LATEST = -2, -1
 _POLL_S = 0.2
 _LOOK_S = 0.02
 _GAP_S = 20.0
-_START_S = 60.0
-_STARTS = 4
-# What Spark says when the Python of a source was not there in time.
-_NOT_STARTED = ("failed to connect back", "CANNOT_OPEN_SOCKET", "Accept timed out")
 
 
 class Running:
@@ -187,21 +184,16 @@ class Running:
     def _started(
         self, rows: DataFrame, part: SubTopology, engine: Engine, counts: dict[str, int], beside: Beside
     ) -> StreamingQuery:
-        """One after the other: each source starts a Python of its own, which Spark gives ten seconds. On a busy machine
-        that is too short at times, so a query that died of it is started again."""
         place = len(self.queries)
-        for _ in range(_STARTS):
+
+        def start() -> StreamingQuery:
             query = self._start_query(rows, part, engine, counts, beside)
             # Now already, so that it is stopped with the others if this is interrupted.
             self.queries[place:] = [query]
-            deadline = time.monotonic() + _START_S
-            while query.isActive and _is_undecided(query) and time.monotonic() < deadline:
-                time.sleep(_LOOK_S)
-            failure = None if query.isActive else query.exception()
-            if failure is None or not any(sign in str(failure) for sign in _NOT_STARTED):
-                break
-            log.warning("%s did not start, and is started again: %s", query.name, failure)
-        return query
+            return query
+
+        # One after the other: all at once, their sources would take each other's time to come up.
+        return started(start)
 
     def _names(self, part: SubTopology) -> list[str]:
         return [part.full_name(topic, self._settings.application_id) for topic in part.topics]
@@ -335,12 +327,6 @@ def _is_active(query: StreamingQuery) -> bool:
         return query.isActive
     except Exception:  # noqa: BLE001
         return False
-
-
-def _is_undecided(query: StreamingQuery) -> bool:
-    """It starts; or it has failed, and counts as active until Spark has stopped its source."""
-    message: str = query.status["message"]
-    return message.startswith(("Initializing", "Terminated"))
 
 
 def _has_batches(spark: SparkSession, checkpoint: str) -> bool:
