@@ -47,6 +47,32 @@ def test_a_throttled_move_takes_as_long_as_its_rate_says(side: str) -> None:
     play(scenario, settings={"replica.fetch.max.bytes": "8000", "replica.fetch.response.max.bytes": "8000"})
 
 
+def test_all_replicas_that_a_leader_fills_share_its_limit_and_take_turns() -> None:
+    """As Kafka's tool sets it: the topic names the replicas that send, `partition:leader`."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.create([1], configs={"leader.replication.throttled.replicas": "0:1"})
+        size = await fill(scene)
+        client = scene.cluster.client()
+        rate = Change("leader.replication.throttled.rate", str(RATE))
+        await alter_configs(client, {Resource(ResourceKind.BROKER, "1"): [rate]})
+        began = scene.cluster.loop.time()
+        await alter_reassignments(client, {(TOPIC, 0): [1, 2, 3]})
+        await scene.until(lambda: scene.hosts(2) and scene.hosts(3), "the move has begun")
+
+        def halves() -> list[float]:
+            return [scene.partition(member).log.size_bytes / size for member in (2, 3)]
+
+        await scene.until(lambda: max(halves()) > 0.5, "one of them is half filled", within_s=120)
+        assert min(halves()) > 0.25
+        await scene.in_sync(1, 2, 3, within_s=240)
+        took_s = scene.cluster.loop.time() - began
+        assert took_s > (2 * size - 2 * RATE) / RATE - 2
+        await client.close()
+
+    play(scenario, settings={"replica.fetch.max.bytes": "8000", "replica.fetch.response.max.bytes": "8000"})
+
+
 def test_a_replica_whose_files_fail_hands_over_and_comes_back_after_a_restart() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.create([1, 2, 3])

@@ -74,6 +74,28 @@ def test_deleted_records_are_gone_on_all_replicas_when_it_is_answered() -> None:
     play(scenario)
 
 
+def test_records_of_a_quiet_partition_are_deleted_everywhere_and_stay_so() -> None:
+    """Followers have heard everything of it by then, and must all the same hear this."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.create([1, 2, 3])
+        await scene.wrote(1, "a", "b", "c")
+        await scene.same_everywhere(1, 2, 3)
+        await asyncio.sleep(10)
+        client = scene.cluster.client()
+        began = scene.cluster.loop.time()
+        await delete_records(client, {(TOPIC, 0): 2})
+        assert [scene.partition(member).log.start_offset for member in (1, 2, 3)] == [2, 2, 2]
+        # The followers' polls wait for half a second at most.
+        assert scene.cluster.loop.time() - began < 1
+        scene.cluster.nodes[1].kill()
+        await scene.until(lambda: scene.state(2).leader in (2, 3), "another one leads")
+        assert scene.partition(scene.state(2).leader).log.start_offset == 2
+        await client.close()
+
+    play(scenario)
+
+
 def test_a_group_s_offsets_survive_the_loss_of_its_coordinator() -> None:
     async def scenario(scene: Scene) -> None:
         await scene.create([1, 2, 3])

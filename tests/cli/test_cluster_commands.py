@@ -111,6 +111,31 @@ def test_nothing_is_moved_to_a_broker_that_is_stopped() -> None:
     assert drained(1) == [("t", 0, (3, 2))]
 
 
+def reassigned(replicas: int | None, monkeypatch: pytest.MonkeyPatch) -> dict[Any, tuple[int, ...]]:
+    """The moves that are planned for a topic whose partitions have two, one and three replicas."""
+    planned: dict[Any, tuple[int, ...]] = {}
+    monkeypatch.setattr(commands, "_move", lambda _, plan, **__: planned.update(plan))
+    answering = Answers()
+    assigned = ((1, 2), (1,), (1, 2, 3))
+    parts = [SimpleNamespace(index=index, replicas=each) for index, each in enumerate(assigned)]
+    answering.answers[list_topics] = [SimpleNamespace(name="t", partitions=parts)]
+    told = cast("SyncClient", answering)
+    commands.reassign(told, partitions=["t"], to="2,3,4", replicas=replicas, cancel=False, wait=False)
+    return planned
+
+
+def test_each_partition_keeps_as_many_replicas_as_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {place: len(brokers) for place, brokers in reassigned(None, monkeypatch).items()}
+    assert counts == {("t", 0): 2, ("t", 1): 1, ("t", 2): 3}
+
+
+def test_all_get_as_many_replicas_as_is_said_and_one_at_least(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [len(brokers) for brokers in reassigned(2, monkeypatch).values()] == [2, 2, 2]
+    for few in (0, -2):
+        with pytest.raises(UsageError, match="from 1 on"):
+            reassigned(few, monkeypatch)
+
+
 def test_a_controller_without_listeners_is_not_told_of_a_listener_that_it_does_not_have(tmp_path: Path) -> None:
     properties = tmp_path / "server.properties"
     properties.write_text(f"process.roles=controller\nnode.id=1\nlog.dirs={tmp_path / 'data'}\n")

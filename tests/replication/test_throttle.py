@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from millstream.replication.throttle import UNLIMITED, Throttle, is_throttled
+from millstream.replication.throttle import ABSENT_AFTER_MS, UNLIMITED, Throttle, Turns, is_throttled
 
 
 def test_without_a_rate_nothing_is_counted() -> None:
@@ -52,3 +52,21 @@ def test_a_rate_of_zero_stops_it() -> None:
 )
 def test_a_topic_names_replicas_by_partition_and_broker(entries: tuple[str, ...], throttled: bool) -> None:
     assert is_throttled(entries, 1, 2) == throttled
+
+
+def test_those_who_share_a_throttle_take_turns() -> None:
+    turns = Turns()
+    assert turns.asks(2, 0)
+    assert not turns.asks(3, 0)
+    turns.served(2)
+    assert not turns.asks(2, 500), "the other one has waited for longer"
+    assert turns.asks(3, 500)
+    turns.served(3)
+    assert turns.asks(2, 1_000)
+
+
+def test_nobody_waits_for_one_that_asks_no_more() -> None:
+    turns = Turns()
+    turns.asks(2, 0)
+    assert not turns.asks(3, ABSENT_AFTER_MS)
+    assert turns.asks(3, ABSENT_AFTER_MS + 1)

@@ -91,6 +91,11 @@ class Session:
         known = self.partitions.get(key)
         return -1 if known is None else known.high_watermark
 
+    def told_start(self, key: Key) -> int:
+        """Where the log began when the client was last told."""
+        known = self.partitions.get(key)
+        return -1 if known is None else known.log_start_offset
+
     def is_news(self, key: Key, answer: PartitionData) -> bool:
         """Whether an incremental answer must carry this partition; remembers what it then says."""
         known = self.partitions.get(key)

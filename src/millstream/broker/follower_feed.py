@@ -1,9 +1,9 @@
 """What one follower's fetch session has to be read for: usually a few of its many partitions.
 
 A follower follows hundreds of partitions, most of them idle. One that the follower has to its end, and whose high
-watermark it was told to be that end, is *settled*: nothing about it can be news before something is appended. So the
-feed watches the ends of all logs of the session, and a fetch reads only what is not settled. Now and then everything is
-looked at: log starts move too, and the leader wants to know when a follower was seen last.
+watermark it was told to be that end, is *settled*: nothing about it can be news before something is appended or
+deleted. So the feed watches the ends of all logs of the session, and a fetch reads only what is not settled. Now and
+then everything is looked at: retention moves log starts, and the leader wants to know when a follower was seen last.
 """
 
 from __future__ import annotations
@@ -80,7 +80,8 @@ class FollowerFeed:
             mark = answer.high_watermark
             # Where the follower's log is empty, its own high watermark cannot be lower.
             knows_mark = mark in (wanted.log_start_offset, self._session.told_mark(key))
-            if knows_mark and self._has_everything(wanted, answer):
+            knows_start = self._session.told_start(key) == answer.log_start_offset
+            if knows_mark and knows_start and self._has_everything(wanted, answer):
                 self._unsettled.pop(key, None)
 
     def _has_everything(self, wanted: Wanted, answer: PartitionData) -> bool:

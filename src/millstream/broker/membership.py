@@ -122,6 +122,7 @@ class Membership:
         patience_ms = node.settings[INITIAL_BROKER_REGISTRATION_TIMEOUT_MS]
         deadline_ms = node.ports.clock.monotonic_ms() + patience_ms
         await self._know_features(patience_ms)
+        refusal: ErrorCode | None = None
         while True:
             left_ms = max(deadline_ms - node.ports.clock.monotonic_ms(), 1)
             # Told anew each time: levels that were finalized meanwhile widen what is supported.
@@ -134,14 +135,19 @@ class Membership:
             try:
                 answer = await node.ask_controller(request, timeout_ms=left_ms)
             except RequestTimedOut as error:
+                if refusal is not None:
+                    raise RegistrationRefused(_refused(refusal)) from error
                 raise RegistrationRefused(f"No active controller took the registration: {error.message}") from error
             if answer.error_code == ErrorCode.NONE:
                 break
             code = ErrorCode(answer.error_code)
+            if code is not refusal:
+                _log.warning(_refused(code), broker=node.node_id)
+            refusal = code
             if code is ErrorCode.KAFKA_STORAGE_ERROR and node.controller.is_active:
                 raise StorageError("The metadata log takes nothing: the disk that holds it is full, or fails.")
             if code not in _PASSING or left_ms <= 1:
-                raise RegistrationRefused(f"The controller refused the registration: {code.name}, {code.meaning}")
+                raise RegistrationRefused(_refused(code))
             await asyncio.sleep(RETRY_PAUSE_S)
         self.epoch = answer.broker_epoch
         await node.wait_for_image(lambda image: image.offset >= self.epoch)
@@ -376,3 +382,7 @@ def _refusal(code: int) -> BrokerError:
     if code == ErrorCode.KAFKA_STORAGE_ERROR:
         return StorageError("the controller's metadata log takes nothing")
     return ControllerRefused(f"the active controller refused: {ErrorCode(code).name}")
+
+
+def _refused(code: ErrorCode) -> str:
+    return f"The controller refused the registration: {code.name}, {code.meaning}"

@@ -6,8 +6,8 @@ transaction in a partition goes to the log only when the coordinator says that t
 With transaction.version 2 the question itself makes it so.
 
 Where the coordinator is on this broker and its log needs no waiting, the answer is there at once. Where it is not, the
-transaction may end while the answer is on its way: then the marker has voided the question (`Verification`), and the
-batch is refused.
+transaction may end while the answer is on its way: then the log has a marker that it had not when the question was
+put, and the batch is refused.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from millstream.broker.dispatch import Deferred
     from millstream.broker.node import Node
     from millstream.broker.partition import Partition
-    from millstream.log.producers import Verification
 
     Place = tuple[str, int]
 
@@ -75,8 +74,8 @@ class Participation:
     """
 
     __slots__ = (
-        "_abortable", "_add", "_asked", "_epoch", "_node", "_partitions", "_producer_id", "_retriable",
-        "_transactional_id", "_verifications",
+        "_abortable", "_add", "_asked", "_epoch", "_markers", "_node", "_partitions", "_producer_id", "_retriable",
+        "_transactional_id",
     )  # fmt: skip
 
     def __init__(
@@ -100,9 +99,11 @@ class Participation:
         self._abortable = abortable
         self._retriable = retriable
         self._asked: Deferred | None = None
-        self._verifications: dict[Place, Verification] = {}
+        self._markers: dict[Place, int] = {}
 
     def ask(self) -> None:
+        """Put the question, or put it again: markers that came before do not count against this answer."""
+        self._markers = self._last_markers()
         self._asked = take_part(
             self._node, self._transactional_id, self._producer_id, self._epoch, list(self._partitions), add=self._add
         )
@@ -121,37 +122,37 @@ class Participation:
 
     async def wait(self) -> None:
         """Until the answer is there. What was read from the connection must have been copied before."""
-        for place, partition in self._partitions.items():
-            self._verifications[place] = partition.log.producers.begin_verification(self._producer_id)
         settings = self._node.settings
         pause_s = settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MS] / 1000
         left_s = settings[ADD_PARTITIONS_TO_TXN_RETRY_BACKOFF_MAX_MS] / 1000
-        try:
-            while True:
-                if self._asked is None:
-                    self.ask()
-                assert self._asked is not None
-                await self._asked.wait()
-                if not self._must_ask_again or left_s <= 0:
-                    return
-                await asyncio.sleep(pause_s)
-                left_s -= pause_s
-                self._asked = None
-        finally:
-            for place, verification in self._verifications.items():
-                self._partitions[place].log.producers.end_verification(self._producer_id, verification)
+        if self._asked is None:
+            self.ask()
+        while True:
+            assert self._asked is not None
+            await self._asked.wait()
+            if not self._must_ask_again or left_s <= 0:
+                return
+            await asyncio.sleep(pause_s)
+            left_s -= pause_s
+            self.ask()
 
     def refusals(self) -> dict[Place, ErrorCode]:
         """By partition, why it must not take the records; those that are not named may."""
         assert self._asked is not None
         refused: dict[Place, ErrorCode] = {}
+        markers = self._last_markers()
         for place, code in self._asked.response.items():
-            verification = self._verifications.get(place)
             if code is not ErrorCode.NONE:
                 refused[place] = self._for_client(code)
-            elif verification is not None and verification.is_void:
+            elif markers.get(place) != self._markers.get(place):
                 refused[place] = ErrorCode.INVALID_TXN_STATE
         return refused
+
+    def _last_markers(self) -> dict[Place, int]:
+        return {
+            place: partition.log.producers.last_marker_of(self._producer_id)
+            for place, partition in self._partitions.items()
+        }
 
     def _for_client(self, code: ErrorCode) -> ErrorCode:
         if code in _PASSING:

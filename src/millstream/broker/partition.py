@@ -320,6 +320,10 @@ class Partition:
     def unsubscribe_from_end(self, reader: EndReader) -> None:
         self.end_readers.pop(reader, None)
 
+    def start_moved(self) -> None:
+        """Records were deleted here: followers hear of it with their next answer, or they would bring them back."""
+        self._wakeups.log_grew(self)
+
     def watch_low_watermark(self, listener: Callable[[], None]) -> None:
         """Call whenever a follower's log begins elsewhere, or this broker leads no longer, until `unwatch…`."""
         self._deleters.append(listener)

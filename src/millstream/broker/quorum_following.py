@@ -62,6 +62,7 @@ class Following:
         self._snapshot: SnapshotId | None = None
         self._next_target = 0
         self._noted_loss = -1
+        self._noted_refusal = int(ErrorCode.NONE)
 
     def turn(self) -> None:
         """The quorum follows somebody else now, or nobody: what is being asked no longer matters."""
@@ -163,6 +164,8 @@ class Following:
         seen, partition = seen_in_fetch(response)
         self._driver.note(seen)
         if partition is None or seen.error_code != ErrorCode.NONE:
+            if partition is None:
+                self._refused_altogether(seen.error_code)
             if seen.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and leader_id != NOBODY:
                 # It has resigned. Voters were told that; a broker has to look around.
                 self._driver.step(LeaderLost(leader_id, epoch))
@@ -176,6 +179,13 @@ class Following:
             self._on_fetched(epoch, partition.high_watermark, sent_ms)
         # Records that could not be taken (they were damaged, or the disk is full) are not asked for again at once.
         return not partition.records or self._log.end_offset > end_offset
+
+    def _refused_altogether(self, code: int) -> None:
+        """Not for now, as by one that leads no longer: this node is of another cluster, or may not follow this one."""
+        if code not in (ErrorCode.NONE, self._noted_refusal):
+            self._noted_refusal = code
+            reason = ErrorCode(code)
+            _events.error("the quorum refuses this node", error=reason.name, meaning=reason.meaning)
 
     def _step_fetched(self, partition: PartitionData, leader_id: int, epoch: int) -> None:
         diverging, snapshot = partition.diverging_epoch, partition.snapshot_id

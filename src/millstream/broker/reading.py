@@ -142,7 +142,7 @@ def _read_one(
             # Only now: a follower whose offset lies outside of this log holds nothing that would count.
             isr_changes.follower_fetched(partition, item, limits.replica_id, limits.broker_epoch)
         if found and isr_changes.throttles.limits_sending(partition, limits.replica_id):
-            found = isr_changes.throttles.send(found)  # type: ignore[arg-type]  # bytes: it was read
+            found = isr_changes.throttles.send(found, limits.replica_id)  # type: ignore[arg-type]  # it was read
     aborted = None
     if committed_only:
         aborted = [

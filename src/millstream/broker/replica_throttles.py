@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from millstream.replication.throttle import Throttle, is_throttled
+from millstream.replication.throttle import Throttle, Turns, is_throttled
 from millstream.settings import (
     FOLLOWER_REPLICATION_THROTTLED_RATE,
     FOLLOWER_REPLICATION_THROTTLED_REPLICAS,
@@ -27,25 +27,28 @@ class ReplicaThrottles:
     def __init__(self, node: Node) -> None:
         self._node = node
         self._sent = Throttle()
+        self._turns = Turns()
         self._taken = Throttle()
 
     # --- as the leader
 
     def limits_sending(self, partition: Partition, replica: int) -> bool:
-        """Whether what is sent to this follower counts."""
+        """Whether what is sent to this follower counts. The topic names the replicas that send: this one, where it
+        leads."""
         rate = self._node.settings[LEADER_REPLICATION_THROTTLED_RATE]
         if not self._sent.follow(rate, self._now_ms()):
             return False
         if partition.leader is None or replica in partition.leader.isr:
             return False
         settings = self._node.topic_settings(self._node.image, partition.topic)
-        return is_throttled(settings[LEADER_REPLICATION_THROTTLED_REPLICAS], partition.index, replica)
+        return is_throttled(settings[LEADER_REPLICATION_THROTTLED_REPLICAS], partition.index, self._node.node_id)
 
-    def send(self, records: bytes) -> bytes | None:
-        """The records, if they may be sent now."""
+    def send(self, records: bytes, replica: int) -> bytes | None:
+        """The records, if they may be sent to this follower now."""
         now_ms = self._now_ms()
-        if self._sent.is_exceeded(now_ms):
+        if not self._turns.asks(replica, now_ms) or self._sent.is_exceeded(now_ms):
             return None
+        self._turns.served(replica)
         self._sent.took(len(records), now_ms)
         return records
 

@@ -175,7 +175,8 @@ def elect(client: SyncClient, *, partitions: list[str], unclean: bool) -> Rows:
         for (topic, index), refusal in sorted(outcomes.items())
         if refusal is None or refusal.code is not ErrorCode.ELECTION_NOT_NEEDED
     ]
-    return Rows(("topic", "partition", "outcome"), rows, note="" if rows else "all have their preferred leader")
+    rest = "all have a leader" if unclean else "all have their preferred leader"
+    return Rows(("topic", "partition", "outcome"), rows, note="" if rows else rest)
 
 
 @GROUP.command(
@@ -193,6 +194,8 @@ def reassign(
     """Move partitions to other brokers, give them more or fewer replicas, or show what moves."""
     if not partitions:
         return _moves(client)
+    if replicas is not None and replicas < 1:
+        raise UsageError(f"--replicas takes a number from 1 on, not {replicas}")
     places = _places(client, partitions)
     if cancel:
         return _move(client, dict.fromkeys(places), wait=False)
@@ -206,7 +209,10 @@ def reassign(
     plan: dict[Place, tuple[int, ...]] = {}
     for topic in dict.fromkeys(topic for topic, _ in places):
         own = [place for place in places if place[0] == topic]
-        plan |= plan_spread(own, racks, replicas or len(assigned[own[0]]), first_turn=len(plan))
+        # A topic's partitions need not have as many replicas each.
+        for count in dict.fromkeys(replicas or len(assigned[place]) for place in own):
+            alike = [place for place in own if (replicas or len(assigned[place])) == count]
+            plan |= plan_spread(alike, racks, count, first_turn=len(plan))
     return _move(client, {place: each for place, each in plan.items() if each != assigned[place]}, wait=wait)
 
 

@@ -59,13 +59,16 @@ class KnownBatch(NamedTuple):
 class Producer:
     """One producer id in one partition."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp", "producer_id", "txn_first_offset")
+    __slots__ = (
+        "batches", "coordinator_epoch", "epoch", "last_marker", "last_timestamp", "producer_id", "txn_first_offset",
+    )  # fmt: skip
 
     def __init__(self, producer_id: int, epoch: int) -> None:
         self.producer_id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = -1
         self.last_timestamp = -1
+        self.last_marker = NO_OFFSET
         self.txn_first_offset = NO_OFFSET
         self.batches: deque[KnownBatch] = deque(maxlen=BATCHES_KEPT)
 
@@ -79,15 +82,6 @@ class Producer:
 
     def expired(self, now_ms: int, expiration_ms: int) -> bool:
         return self.txn_first_offset == NO_OFFSET and now_ms - self.last_timestamp >= expiration_ms
-
-
-class Verification:
-    """The coordinator was asked whether a producer's batch may begin a transaction here; a marker voids the answer."""
-
-    __slots__ = ("is_void",)
-
-    def __init__(self) -> None:
-        self.is_void = False
 
 
 class CompletedTransaction(NamedTuple):
@@ -107,7 +101,6 @@ class ProducerStates:
         # Transactions by first offset, oldest first: offsets only grow, so insertion order is the order wanted.
         self._open: dict[int, int] = {}
         self._unreplicated: dict[int, int] = {}
-        self._verifications: dict[int, list[Verification]] = {}
 
     def __len__(self) -> int:
         return len(self._producers)
@@ -205,25 +198,15 @@ class ProducerStates:
         if coordinator_epoch < producer.coordinator_epoch:
             raise CoordinatorFenced
 
-    def begin_verification(self, producer_id: int) -> Verification:
-        """From now on a marker of this producer is one that came between the question and its answer."""
-        verification = Verification()
-        self._verifications.setdefault(producer_id, []).append(verification)
-        return verification
-
-    def end_verification(self, producer_id: int, verification: Verification) -> None:
-        waiting = self._verifications.get(producer_id, [])
-        if verification in waiting:
-            waiting.remove(verification)
-            if not waiting:
-                del self._verifications[producer_id]
+    def last_marker_of(self, producer_id: int) -> int:
+        """Where the producer's last transaction ended, as far as this log has it in memory."""
+        producer = self._producers.get(producer_id)
+        return NO_OFFSET if producer is None else producer.last_marker
 
     def apply_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, offset: int, timestamp: int, *, commit: bool
     ) -> CompletedTransaction | None:
         """Take note of an end-of-transaction marker; returns the transaction that it ended, if it held records."""
-        for verification in self._verifications.get(producer_id, ()):
-            verification.is_void = True
         producer = self._producers.get(producer_id)
         if producer is None:
             producer = self._producers[producer_id] = Producer(producer_id, epoch)
@@ -232,6 +215,7 @@ class ProducerStates:
             producer.batches.clear()
         producer.coordinator_epoch = coordinator_epoch
         producer.last_timestamp = timestamp
+        producer.last_marker = offset
         first_offset, producer.txn_first_offset = producer.txn_first_offset, NO_OFFSET
         if first_offset == NO_OFFSET:
             return None

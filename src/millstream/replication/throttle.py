@@ -1,12 +1,15 @@
 """How much replication may take: the limit on replicas that a move is filling (leader. and follower.replication.…).
 
 PURE. A bucket that fills at the rate, up to one second's worth, and may go below zero: one answer of replication may be
-larger than that, and is paid off before the next.
+larger than that, and is paid off before the next. Those who share a bucket take turns: they ask twice a second, and
+whoever asks at the right moment once would do so again and again.
 """
 
 from __future__ import annotations
 
 UNLIMITED = 2**63 - 1
+# Whoever has not asked for so long has no turn to lose.
+ABSENT_AFTER_MS = 2_000
 
 
 class Throttle:
@@ -46,6 +49,27 @@ class Throttle:
         passed_ms = max(0, now_ms - self._seen_ms)
         self._seen_ms = now_ms
         self._allowance = min(float(self._rate), self._allowance + self._rate * passed_ms / 1000)
+
+
+class Turns:
+    """In which order those are served who share a throttle."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self) -> None:
+        # Who -> when it asked last, the one whose turn it is first.
+        self._waiting: dict[int, int] = {}
+
+    def asks(self, who: int, now_ms: int) -> bool:
+        """Whether it is this one's turn; if not, it waits for it from now on."""
+        self._waiting[who] = now_ms
+        for other, asked_ms in list(self._waiting.items()):
+            if now_ms - asked_ms > ABSENT_AFTER_MS:
+                del self._waiting[other]
+        return next(iter(self._waiting)) == who
+
+    def served(self, who: int) -> None:
+        self._waiting.pop(who, None)
 
 
 def is_throttled(entries: tuple[str, ...], partition: int, broker_id: int) -> bool:

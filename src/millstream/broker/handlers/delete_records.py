@@ -79,6 +79,7 @@ def _cut(topic: str, index: int, offset: int, ctx: Context) -> Partition:
         raise OffsetOutOfRange(f"{offset} is not between 0 and the high watermark, {log.high_watermark}")
     if offset > log.start_offset:
         log.advance_start_offset(offset)
+        partition.start_moved()
     return partition
 
 

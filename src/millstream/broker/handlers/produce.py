@@ -211,6 +211,9 @@ def _produce_in_transaction(
     if question is not None:
         question.ask()
         if not question.is_settled:
+            # Now, and not in the coroutine, which begins in a later turn of the loop: by then other connections have
+            # been read into the same memory.
+            _own_records(request)
             return _wait_and_append(request, ctx, refused, question)
         refused |= question.refusals()
     return _append_all(request, ctx, refused)
@@ -219,16 +222,18 @@ def _produce_in_transaction(
 async def _wait_and_append(
     request: ProduceRequest, ctx: Context, refused: dict[tuple[str, int], ErrorCode], question: Participation
 ) -> ProduceResponse | None:
-    for topic in request.topic_data:
-        for data in topic.partition_data:
-            # The connection reads into the same memory while this waits.
-            data.records = None if data.records is None else bytes(data.records)
     await question.wait()
     outcome = _append_all(request, ctx, refused | question.refusals())
     if isinstance(outcome, Deferred):
         response: ProduceResponse = await outcome.wait()
         return response
     return outcome
+
+
+def _own_records(request: ProduceRequest) -> None:
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            data.records = None if data.records is None else bytes(data.records)
 
 
 def _transactional_batches(request: ProduceRequest, ctx: Context) -> Iterator[Batch]:

@@ -1,0 +1,95 @@
+"""Asking the coordinator whether a batch is part of a transaction: again where it says so, and nothing is believed
+that a marker has overtaken (KIP-890)."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from millstream.broker import participation as asking
+from millstream.broker.dispatch import Deferred
+from millstream.log.producers import NO_OFFSET, ProducerStates
+from millstream.protocol.errors import ErrorCode
+from millstream.settings.effective import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PLACE = ("orders", 0)
+PRODUCER, EPOCH = 7, 1
+
+
+class Scene:
+    """A partition, and a coordinator that answers what is listed, each after `before_answer` was called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: ErrorCode) -> None:
+        self.producers = ProducerStates()
+        self._answers = list(answers)
+        self.before_answer: Callable[[], None] = lambda: None
+        monkeypatch.setattr(asking, "take_part", self._take_part)
+
+    def _take_part(self, *_: object, **__: object) -> Deferred:
+        asked = Deferred(on_abandon=lambda: None)
+
+        def answer() -> None:
+            self.before_answer()
+            asked.finish({PLACE: self._answers.pop(0)})
+
+        asyncio.get_running_loop().call_soon(answer)
+        return asked
+
+    def marker_comes(self, offset: int) -> None:
+        self.producers.apply_marker(PRODUCER, EPOCH, 0, offset, 0, commit=True)
+
+    def refusals(self) -> dict[Any, ErrorCode]:
+        async def ask() -> dict[Any, ErrorCode]:
+            partition: Any = SimpleNamespace(log=SimpleNamespace(producers=self.producers))
+            node: Any = SimpleNamespace(settings=Settings({"add.partitions.to.txn.retry.backoff.ms": "1"}))
+            question = asking.Participation(
+                node,
+                "id",
+                PRODUCER,
+                EPOCH,
+                {PLACE: partition},
+                add=True,
+                abortable=True,
+                retriable=ErrorCode.NOT_ENOUGH_REPLICAS,
+            )
+            question.ask()
+            assert not question.is_settled
+            await question.wait()
+            return question.refusals()
+
+        return asyncio.run(ask())
+
+
+def test_a_marker_that_the_coordinator_had_us_wait_for_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The transaction before had not ended everywhere: its marker comes between the first question and the second."""
+    scene = Scene(monkeypatch, ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NONE)
+
+    def comes_once() -> None:
+        if scene.producers.last_marker_of(PRODUCER) == NO_OFFSET:
+            scene.marker_comes(5)
+
+    scene.before_answer = comes_once
+    assert scene.refusals() == {}
+
+
+@pytest.mark.parametrize("known_before", [False, True])
+def test_an_answer_that_a_marker_has_overtaken_is_not_believed(
+    monkeypatch: pytest.MonkeyPatch, known_before: bool
+) -> None:
+    scene = Scene(monkeypatch, ErrorCode.NONE)
+    if known_before:
+        scene.marker_comes(5)
+    scene.before_answer = lambda: scene.marker_comes(9)
+    assert scene.refusals() == {PLACE: ErrorCode.INVALID_TXN_STATE}
+
+
+def test_a_marker_from_before_the_question_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, ErrorCode.NONE)
+    scene.marker_comes(5)
+    assert scene.refusals() == {}
