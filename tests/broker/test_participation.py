@@ -41,10 +41,10 @@ class Scene:
         asyncio.get_running_loop().call_soon(answer)
         return asked
 
-    def marker_comes(self, offset: int) -> None:
-        self.producers.apply_marker(PRODUCER, EPOCH, 0, offset, 0, commit=True)
+    def marker_comes(self, offset: int, epoch: int) -> None:
+        self.producers.apply_marker(PRODUCER, epoch, 0, offset, 0, commit=True)
 
-    def refusals(self) -> dict[Any, ErrorCode]:
+    def refusals(self, *, add: bool = True) -> dict[Any, ErrorCode]:
         async def ask() -> dict[Any, ErrorCode]:
             partition: Any = SimpleNamespace(log=SimpleNamespace(producers=self.producers))
             node: Any = SimpleNamespace(settings=Settings({"add.partitions.to.txn.retry.backoff.ms": "1"}))
@@ -54,7 +54,7 @@ class Scene:
                 PRODUCER,
                 EPOCH,
                 {PLACE: partition},
-                add=True,
+                add=add,
                 abortable=True,
                 retriable=ErrorCode.NOT_ENOUGH_REPLICAS,
             )
@@ -72,10 +72,20 @@ def test_a_marker_that_the_coordinator_had_us_wait_for_does_not_count(monkeypatc
 
     def comes_once() -> None:
         if scene.producers.last_marker_of(PRODUCER) == NO_OFFSET:
-            scene.marker_comes(5)
+            scene.marker_comes(5, EPOCH)
 
     scene.before_answer = comes_once
     assert scene.refusals() == {}
+
+
+def test_the_marker_of_the_transaction_before_may_come_while_the_question_is_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With transaction.version 2 it carries the epoch that the next transaction has; before, epochs tell nothing."""
+    for add, refused in ((True, {}), (False, {PLACE: ErrorCode.INVALID_TXN_STATE})):
+        scene = Scene(monkeypatch, ErrorCode.NONE)
+        scene.before_answer = lambda scene=scene: scene.marker_comes(9, EPOCH)  # type: ignore[misc]
+        assert scene.refusals(add=add) == refused
 
 
 @pytest.mark.parametrize("known_before", [False, True])
@@ -84,12 +94,12 @@ def test_an_answer_that_a_marker_has_overtaken_is_not_believed(
 ) -> None:
     scene = Scene(monkeypatch, ErrorCode.NONE)
     if known_before:
-        scene.marker_comes(5)
-    scene.before_answer = lambda: scene.marker_comes(9)
+        scene.marker_comes(5, EPOCH)
+    scene.before_answer = lambda: scene.marker_comes(9, EPOCH + 1)
     assert scene.refusals() == {PLACE: ErrorCode.INVALID_TXN_STATE}
 
 
 def test_a_marker_from_before_the_question_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch, ErrorCode.NONE)
-    scene.marker_comes(5)
+    scene.marker_comes(5, EPOCH)
     assert scene.refusals() == {}

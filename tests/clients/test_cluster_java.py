@@ -14,11 +14,13 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from millstream import arrow
 from millstream.records.scanning import scan_batches
 from tests.cluster_chaos.links import Loopback
 from tests.cluster_chaos.processes import ChaosCluster
 from tests.cluster_chaos.views import Quorum, is_whole, moving, newest, quorum
 from tests.support.apache_kafka import dump_log_segments, java_command, run_tool
+from tests.support.topics import until_settled
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -235,6 +237,29 @@ def test_the_verifiable_clients_agree(cluster: ChaosCluster) -> None:
     consumed = events(run(cluster, "VerifiableConsumer", *group, "--max-messages", "1000", "--verbose", *EARLIEST))
     read = [event["value"] for event in consumed if event["name"] == "record_data"]
     assert sorted(read) == sorted(acked)
+
+
+def test_transactions_of_java_go_on_while_every_node_is_restarted(cluster: ChaosCluster, tmp_path: Path) -> None:
+    """A transaction begins while the markers of the one before are late, because their leader is another one now."""
+    records = 20_000
+    create_topic(cluster, "restarted", [1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3], [3, 2, 1])
+    arguments = ("--bootstrap-server", cluster.bootstrap_servers, "--topic", "restarted")
+    amount = ("--num-records", str(records), "--record-size", "100", "--throughput", "1000")
+    transactions = ("--transactional-id", "restarted", "--transaction-duration-ms", "100")
+    command = [*java_command("org.apache.kafka.tools.ProducerPerformance"), *arguments, *amount, *transactions]
+    said = tmp_path / "said"
+    with said.open("wb") as output, subprocess.Popen(command, stdout=output, stderr=output) as tool:
+        try:
+            wait_until(lambda: "records sent" in said.read_text(), "the first records", within_s=120)
+            for node in cluster.nodes.values():
+                assert node.stop() == 0
+                node.start()
+                until_whole(cluster)
+            assert tool.wait(180) == 0, said.read_text()
+        finally:
+            tool.kill()
+    until_settled(cluster.bootstrap_servers, "restarted")
+    assert len(arrow.read(cluster.bootstrap_servers, "restarted", columns=["offset"])) == records
 
 
 def test_the_replicas_are_the_same_by_kafkas_accounts_and_by_their_bytes(cluster: ChaosCluster, tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from millstream.broker import metadata_log
 from millstream.broker.controller_node import ControllerNode
+from millstream.broker.handlers import produce
 from millstream.broker.partition import Partition
 from millstream.log.directory import LogDirectory
 from millstream.log.log import Log
@@ -79,6 +80,10 @@ PLANTS = [
     (
         replaces("a copy of a batch is written again", ProducerStates, "check", lambda *_: None, seeds=6),
         run(WRITE),
+    ),
+    (
+        replaces("a batch that waits stays in shared memory", produce, "_own_records", lambda _: None, seeds=2),
+        run(("transact", "read"), ()),
     ),
     (
         replaces("aborted transactions are not told", Log, "aborted_transactions", lambda *_: [], seeds=2),

@@ -140,11 +140,10 @@ class Participation:
         """By partition, why it must not take the records; those that are not named may."""
         assert self._asked is not None
         refused: dict[Place, ErrorCode] = {}
-        markers = self._last_markers()
         for place, code in self._asked.response.items():
             if code is not ErrorCode.NONE:
                 refused[place] = self._for_client(code)
-            elif markers.get(place) != self._markers.get(place):
+            elif self._was_overtaken(place):
                 refused[place] = ErrorCode.INVALID_TXN_STATE
         return refused
 
@@ -153,6 +152,15 @@ class Participation:
             place: partition.log.producers.last_marker_of(self._producer_id)
             for place, partition in self._partitions.items()
         }
+
+    def _was_overtaken(self, place: Place) -> bool:
+        """Whether a marker has come since, and may have ended the very transaction that was asked for."""
+        producer = self._partitions[place].log.producers.get(self._producer_id)
+        if producer is None or producer.last_marker == self._markers[place]:
+            return False
+        # With transaction.version 2 a marker carries the epoch of the next transaction: one of this epoch has ended the
+        # one before, and was on its way when the coordinator was asked.
+        return not (self._add and producer.epoch == self._epoch)
 
     def _for_client(self, code: ErrorCode) -> ErrorCode:
         if code in _PASSING:

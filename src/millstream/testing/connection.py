@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from millstream.testing.network import SimulatedNetwork
 
 _DEFAULT_HIGH_BYTES = 64 * 1024
+_SOMEBODY_ELSES = b"\xee"
 # The kernel's own work belongs to no program.
 KERNEL = contextvars.Context()
 
@@ -195,11 +196,20 @@ class SimulatedTransport(asyncio.Transport):
             count = min(len(buffer), len(rest))
             buffer[:count] = rest[:count]
             protocol.buffer_updated(count)
+            self._use_its_memory(protocol, count)
             rest = rest[count:]
             if rest and not self._reading:
                 self._received.appendleft(rest)
                 self._unread_bytes += len(rest)
                 return
+
+    def _use_its_memory(self, protocol: asyncio.BufferedProtocol, count: int) -> None:
+        """What a program offers to read into, it shares among its connections: by the time it looks again, another may
+        have been read into the same place."""
+        if not self._closing:
+            free = memoryview(cast("bytearray", protocol.get_buffer(-1)))
+            count = min(count, len(free))
+            free[:count] = _SOMEBODY_ELSES * count
 
     def lose(self, error: Exception | None) -> None:
         """The connection is gone for this end."""

@@ -9,6 +9,7 @@ from millstream.client.client import LeaderOf
 from millstream.client.errors import ClientError, NeverReached, Refusal, Unreachable, partition_subject
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from millstream.testing.violations import Violation
 
 if TYPE_CHECKING:
     from millstream.client.client import Client
@@ -30,6 +31,8 @@ NOT_WRITTEN = frozenset(
         ErrorCode.LEADER_NOT_AVAILABLE,
     }
 )
+
+DAMAGED = (ErrorCode.CORRUPT_MESSAGE, ErrorCode.INVALID_RECORD)
 
 
 class Worker:
@@ -92,6 +95,10 @@ async def produce_once(
     result = answer.responses[0].partition_responses[0]
     if result.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return None
+    if result.error_code in DAMAGED:
+        # Batches of these clients are well-formed, and the network loses connections but never changes a byte.
+        what = f"{topic}-{partition} was told {ErrorCode(result.error_code).name}: {result.error_message}"
+        raise Violation("what arrives is what was sent", what)
     if result.error_code:
         client.metadata.forget(topic)
         raise Refusal(result.error_code, result.error_message, subject=partition_subject(topic, partition))
