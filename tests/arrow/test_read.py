@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
@@ -211,3 +212,38 @@ def test_a_corrupt_batch_is_named(cluster: Cluster, topic: str) -> None:
             arrow.read(bootstrap, topic)
         assert (caught.value.topic, caught.value.partition, caught.value.offset) == (topic, 0, 1)
     assert values(arrow.read(bootstrap, topic, start=2)) == [b"third"]
+
+
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [(np.int64(1), [1]), (np.array([1, 2]), [1, 2]), ([np.int32(2)], [2]), (range(2), [0, 1]), (1, [1])],
+    ids=str,
+)
+def test_partitions_come_as_numpy_has_them(
+    bootstrap: str, make_topic: Callable[..., str], partitions: Any, expected: list[int]
+) -> None:
+    topic = make_topic(3)
+    arrow.write(bootstrap, topic, pa.table({"value": [b"a", b"b", b"c"]}), partition_by="round_robin")
+    found = arrow.read(bootstrap, topic, partitions=partitions).column("partition").to_pylist()
+    assert sorted(found) == expected
+    (first, *_) = expected
+    assert arrow.read(bootstrap, topic, partitions=[(topic, np.int64(first))]).num_rows == 1
+
+
+def test_records_can_be_counted_without_any_column(bootstrap: str, make_topic: Callable[..., str]) -> None:
+    topic = make_topic(3)
+    arrow.write(bootstrap, topic, pa.table({"value": [b"x"] * 30}), partition_by="round_robin")
+    found = arrow.read(bootstrap, topic, columns=[])
+    assert (found.num_rows, found.num_columns) == (30, 0)
+    with arrow.stream(bootstrap, topic, columns=[], end="latest") as batches:
+        assert sum(batch.num_rows for batch in batches) == 30
+
+
+def test_a_time_before_1970_is_the_beginning(bootstrap: str, topic: str) -> None:
+    arrow.write(bootstrap, topic, pa.table({"value": [b"a", b"b"], "timestamp": [0, 5]}))
+    for milliseconds in (-1, -2, -3, -4, -5, -6, -1_000_000):
+        time = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=milliseconds)
+        assert arrow.read(bootstrap, topic, start=time).num_rows == 2
+        assert arrow.read(bootstrap, topic, end=time).num_rows == 0
+    behind = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=1)
+    assert arrow.read(bootstrap, topic, start=behind).column("value").to_pylist() == [b"b"]

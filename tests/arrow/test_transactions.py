@@ -10,6 +10,8 @@ from confluent_kafka import Producer
 
 from millstream import arrow
 from millstream.arrow.writer import begin
+from millstream.client.admin.transactions import Transaction as AdminTransaction
+from millstream.client.admin.transactions import describe_transactions
 from millstream.client.errors import Refusal
 from millstream.client.produce import ProducerId, produce
 from millstream.client.sync import SyncClient
@@ -174,3 +176,42 @@ def test_the_steps_of_a_transaction_work_in_the_old_way_and_the_new(
         client.run(one, b"seen too", commit=True)
     until_settled(bootstrap, topic)
     assert values(arrow.read(bootstrap, topic)) == [b"seen", b"seen too"]
+
+
+def described(bootstrap: str, transactional_id: str) -> AdminTransaction:
+    with SyncClient({"bootstrap.servers": bootstrap}) as client:
+        found = client.run(describe_transactions, [transactional_id])[transactional_id]
+    assert isinstance(found, AdminTransaction)
+    return found
+
+
+def test_transaction_timeout_ms_is_honoured(bootstrap: str, topic: str) -> None:
+    timeouts: list[int] = []
+
+    def looking() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": [b"a"]})
+        timeouts.append(described(bootstrap, topic).timeout_ms)
+
+    arrow.write(
+        {"bootstrap.servers": bootstrap, "transaction.timeout.ms": 456_789}, topic, looking(), transactional_id=topic
+    )
+    arrow.write(bootstrap, topic, looking(), transactional_id=topic)
+    assert timeouts == [456_789, 60_000]
+    with pytest.raises(Refusal, match=r"longer than the broker allows \(transaction.max.timeout.ms\)"):
+        arrow.write(
+            {"bootstrap.servers": bootstrap, "transaction.timeout.ms": 1 << 30}, topic, [], transactional_id=topic
+        )
+
+
+@pytest.mark.slow  # coordinators look for transactions that took too long every ten seconds
+def test_a_transaction_that_took_too_long_says_so(bootstrap: str, topic: str) -> None:
+    def slow() -> Iterator[pa.RecordBatch]:
+        yield pa.record_batch({"value": [b"a"] * 10})
+        wait_until(lambda: described(bootstrap, topic).state == "CompleteAbort", "the abort", within_s=120)
+        yield pa.record_batch({"value": [b"b"] * 10})
+
+    options = {"bootstrap.servers": bootstrap, "transaction.timeout.ms": "1000"}
+    with pytest.raises(Refusal, match=r"has started, or the transaction took longer than its timeout"):
+        arrow.write(options, topic, slow(), transactional_id=topic)
+    until_settled(bootstrap, topic)
+    assert values(arrow.read(bootstrap, topic)) == []

@@ -29,6 +29,8 @@ INPUT, OUTPUT = "chaos-input", "chaos-output"
 PARTITIONS = 3
 # Errors after which the record surely was not written.
 REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED}
+# Nobody may be told that of batches which librdkafka has made.
+DAMAGED = {KafkaError.INVALID_MSG, KafkaError.INVALID_RECORD}
 # A leader that is cut off from its followers waits so long before it says that it cannot acknowledge.
 PRODUCER_PATIENCE: Mapping[str, object] = {"request.timeout.ms": 5_000}
 CLASSIC: Mapping[str, object] = {"session.timeout.ms": 6_000, "heartbeat.interval.ms": 500}
@@ -137,6 +139,8 @@ class Workload:
             else:
                 outcome = Outcome.FAILED if error.code() in REFUSED else Outcome.UNKNOWN
                 offset = None
+                if error.code() in DAMAGED:
+                    self._errors.append(AssertionError(f"{value} was damaged on its way to {place}: {error}"))
             with self._lock:
                 self.history.sent.append(Sent(value, place, outcome, offset, transaction))
 

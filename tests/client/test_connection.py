@@ -15,7 +15,7 @@ from millstream.client.errors import ClientError, ConnectionLost, NeverReached, 
 from millstream.client.options import Options
 from millstream.protocol import frames
 from millstream.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
-from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataResponse
+from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataRequestTopic, MetadataResponse
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -175,6 +175,24 @@ async def test_silence_ends_with_a_sentence_that_names_the_request() -> None:
     async with client_of(behaviour, **{"socket.timeout.ms": "100"}) as client:
         with pytest.raises(TimedOut, match="Metadata within 100 ms"):
             await client.call(ASK)
+
+
+@on_a_loop
+async def test_a_peer_that_takes_nothing_in_is_given_up() -> None:
+    """A request without an answer is done when the peer's side has it: one that hangs would be waited for for ever."""
+    done = asyncio.Event()
+
+    async def behaviour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await greet(reader, writer)
+        await done.wait()
+
+    async with client_of(behaviour) as client:
+        connection = await client.nodes.to_any()
+        large = MetadataRequest(topics=[MetadataRequestTopic(name="x" * 30_000)] * 1_000)
+        with pytest.raises(TimedOut, match="did not take in Metadata within 100 ms"):
+            await connection.send(large, 1, timeout_ms=100)
+        assert not connection.usable
+        done.set()
 
 
 @on_a_loop

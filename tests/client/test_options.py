@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from millstream.client.errors import BadOption
-from millstream.client.options import Address, Options, SaslOptions, options_from, parse_addresses
+from millstream.client.options import NO_END_MS, Address, Options, SaslOptions, options_from, parse_addresses
 
 
 @pytest.mark.parametrize(
@@ -58,6 +58,25 @@ def test_values_come_as_people_write_them() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "request_ms", "delivery_ms"),
+    [
+        ({}, 30_000, 120_000),
+        ({"request.timeout.ms": 5_000, "delivery.timeout.ms": 90_000}, 5_000, 90_000),
+        ({"socket.timeout.ms": 5_000, "message.timeout.ms": 90_000, "api.timeout.ms": 7_000}, 5_000, 90_000),
+        ({"default.api.timeout.ms": 7_000}, 30_000, 7_000),
+        ({"message.timeout.ms": 0}, 30_000, NO_END_MS),
+    ],
+    ids=str,
+)
+def test_how_long_a_write_may_take_is_read_by_both_names(
+    options: dict[str, object], request_ms: int, delivery_ms: int
+) -> None:
+    parsed = Options.parse({"bootstrap.servers": "x:1", **options})
+    assert (parsed.request_timeout_ms, parsed.delivery_timeout_ms) == (request_ms, delivery_ms)
+    assert parsed.unknown == ()
+
+
+@pytest.mark.parametrize(
     ("options", "about"),
     [
         ({"security.protocol": "tls"}, "security.protocol"),
@@ -68,6 +87,7 @@ def test_values_come_as_people_write_them() -> None:
         ({"security.protocol": "ssl", "enable.ssl.certificate.verification": "no"}, "true or false"),
         ({"socket.timeout.ms": "soon"}, "whole number"),
         ({"socket.timeout.ms": "-1"}, "negative"),
+        ({"default.api.timeout.ms": "soon"}, "whole number"),
     ],
 )
 def test_what_makes_no_sense_or_would_be_less_safe_is_refused(options: dict[str, str], about: str) -> None:

@@ -166,6 +166,9 @@ class _Chunk:
             "timestampType": lambda: constants.int32(int(bool(self.log_append_time)), rows),
             "headers": lambda: header_array(rows, lists, names, contents),
         }
+        if not wanted:
+            # Without columns Arrow knows how many rows there are only if there was one.
+            return pa.RecordBatch.from_arrays([constants.int32(0, rows)], ["none"]).select([])
         return pa.RecordBatch.from_arrays([arrays[name]() for name in wanted], schema=schema)
 
 

@@ -1,16 +1,15 @@
 """Record batches of Arrow to record batches of Kafka.
 
 A row's columns are seen as they lie in Arrow's memory (`Rows`); the native encoder reads them from there and writes
-records straight behind the place of the batch's header. Only a codec makes another copy.
+records straight behind the place of the batch's header. Another copy is made only by a codec, and of a batch that would
+leave most of its buffer empty for as long as it is under way.
 """
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-import pyarrow as pa
-
+from millstream.arrow.columns import Column, bytes_column, header_columns, times_of
 from millstream.records import _scatter
 from millstream.records.batch import (
     HEADER,
@@ -26,19 +25,14 @@ from millstream.records.building import assemble
 from millstream.records.codecs import Codec, compress
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from millstream.client.produce import ProducerId
 
-_NO_TIMESTAMP: Final = -1
-_NO_INTS: Final = memoryview(array("i"))
+__all__ = ["Column", "Encoder", "Names", "Rows", "bytes_column", "fitting", "rows_of"]
 
-
-class Column(NamedTuple):
-    """A column of bytes, or of lists, as Arrow has it."""
-
-    ends: memoryview = _NO_INTS
-    data: memoryview = memoryview(b"")
-    valid: memoryview = memoryview(b"")
-    valid_at: int = 0
+# Of buffers that wait for their next batch; as much as can be under way at once.
+SPARE_BYTES_MAX: Final = 10_000_000
 
 
 class Rows(NamedTuple):
@@ -65,11 +59,11 @@ def rows_of(batch: pa.RecordBatch, names: Names, now_ms: int) -> Rows:
     """The columns of a batch, ready for the encoder."""
     headers = names_of = contents = Column()
     if names.headers is not None:
-        headers, names_of, contents = _headers(batch.column(names.headers))
+        headers, names_of, contents = header_columns(batch.column(names.headers), names.headers)
     return Rows(
-        _times(batch, names.timestamp, now_ms),
-        _bytes_column(batch, names.key),
-        _bytes_column(batch, names.value),
+        times_of(batch, names.timestamp, now_ms),
+        Column() if names.key is None else bytes_column(batch.column(names.key), names.key),
+        Column() if names.value is None else bytes_column(batch.column(names.value), names.value),
         headers,
         names_of,
         contents,
@@ -94,14 +88,19 @@ class Encoder:
         self._codec = codec
         self._room = HEADER_BYTES + batch_bytes
         self._spare: list[bytearray] = []
+        self._spare_max = max(1, SPARE_BYTES_MAX // self._room)
         self._attributes = codec | (TRANSACTIONAL_BIT if transactional else 0)
         self._producer = (producer.id, producer.epoch) if producer is not None else (-1, -1)
 
     def give_back(self, batch: memoryview) -> None:
         """A batch that nobody needs any more; fresh memory costs more than the records that are put there."""
         whole = batch.obj
-        if self._codec == Codec.NONE and isinstance(whole, bytearray) and len(whole) == self._room:
-            self._spare.append(whole)
+        if self._codec == Codec.NONE and isinstance(whole, bytearray):
+            self._spare_again(whole)
+
+    def _spare_again(self, out: bytearray) -> None:
+        if len(out) == self._room and len(self._spare) < self._spare_max:
+            self._spare.append(out)
 
     def encode(self, rows: Rows, order: memoryview, at: int, stop: int, sequence: int) -> tuple[memoryview, int]:
         """(batch, the first row that is not in it): as many of order[at:stop] as one batch takes, at least one."""
@@ -113,7 +112,7 @@ class Encoder:
         )
         if after == at:
             # A record that is larger than a batch is meant to be gets one to itself.
-            self._spare.append(out)
+            self._spare_again(out)
             out = bytearray(end)
             after, end, base_timestamp, max_timestamp = _scatter.encode(
                 order, at, at + 1, *columns, memoryview(out), HEADER_BYTES
@@ -136,108 +135,13 @@ class Encoder:
         batch = memoryview(out)[:end]
         if self._codec != Codec.NONE:
             compressed = assemble(header, compress(self._codec, batch[HEADER_BYTES:]))
-            if len(out) == self._room:
-                self._spare.append(out)
+            self._spare_again(out)
             return memoryview(compressed), after
+        if 2 * end < len(out):
+            # A few rows for one of a thousand partitions must not hold room for a megabyte until they have arrived.
+            small = out[:end]
+            self._spare_again(out)
+            out, batch = small, memoryview(small)
         HEADER.pack_into(out, 0, *header)
         stamp_crc(out, 0, end)
         return batch, after
-
-
-def _bytes_column(batch: pa.RecordBatch, name: str | None) -> Column:
-    return Column() if name is None else bytes_column(batch.column(name), name)
-
-
-def bytes_column(column: pa.Array, name: str) -> Column:
-    """A column of bytes or text; one of another type has to be cast by whoever knows how."""
-    column = plain(column)
-    kind = column.type
-    if pa.types.is_null(kind):
-        return Column()
-    if not _is_bytes(kind):
-        raise TypeError(f"column {name!r} holds {kind}: a record needs bytes or text")
-    column = column.cast(pa.binary())
-    validity, ends, data = column.buffers()
-    return Column(
-        _ints(ends, column.offset, len(column) + 1),
-        memoryview(data).cast("B") if data is not None else memoryview(b""),
-        *_valid(column, validity),
-    )
-
-
-def plain(column: pa.Array) -> pa.Array:
-    """What a dictionary or an extension stands for: Polars' categories, Arrow's own JSON ..."""
-    if isinstance(column.type, pa.BaseExtensionType):
-        return plain(column.storage)
-    if not pa.types.is_dictionary(column.type):
-        return column
-    values = column.dictionary
-    # Arrow has no `take` for views, which Polars has in its dictionaries.
-    return (values.cast(pa.binary()) if _is_bytes(values.type) else values).take(column.indices)
-
-
-def _is_bytes(kind: pa.DataType) -> bool:
-    return bool(
-        pa.types.is_binary(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_large_binary(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_fixed_size_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_string_view(kind)
-    )
-
-
-def _headers(column: pa.Array) -> tuple[Column, Column, Column]:
-    kind = column.type
-    if pa.types.is_null(kind):
-        return Column(), Column(), Column()
-    if pa.types.is_large_list(kind) or pa.types.is_list_view(kind) or pa.types.is_large_list_view(kind):
-        column = column.cast(pa.list_(kind.value_type))
-    if pa.types.is_map(column.type):
-        names, contents = column.keys, column.items
-    elif pa.types.is_list(column.type) and pa.types.is_struct(kind.value_type) and kind.value_type.num_fields == 2:
-        names, contents = column.values.flatten()
-        if kind.value_type.field(0).name == "value" and kind.value_type.field(1).name == "key":
-            names, contents = contents, names
-    else:
-        raise TypeError(f"headers are a list of (key, value) structs or a map, not {kind}")
-    if names.null_count:
-        raise ValueError("a header has no key")
-    validity, ends = column.buffers()[:2]
-    lists = Column(_ints(ends, column.offset, len(column) + 1), memoryview(b""), *_valid(column, validity))
-    return lists, bytes_column(names, "headers"), bytes_column(contents, "headers")
-
-
-def _times(batch: pa.RecordBatch, name: str | None, now_ms: int) -> memoryview:
-    """Milliseconds since 1970 for each row; now where there is none, which Kafka calls -1."""
-    if name is None or pa.types.is_null(batch.column(name).type):
-        return memoryview(array("q", [now_ms]) * batch.num_rows)
-    import pyarrow.compute as pc
-
-    column = batch.column(name)
-    if pa.types.is_timestamp(column.type):
-        # Finer units are cut: Kafka has milliseconds.
-        column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-    elif not pa.types.is_integer(column.type):
-        raise TypeError(f"column {name!r} holds {column.type}: a record's time is a timestamp, or milliseconds")
-    column = column.cast(pa.int64())
-    if column.null_count:
-        column = column.fill_null(now_ms)
-    data = memoryview(column.buffers()[1]).cast("B")[8 * column.offset : 8 * (column.offset + len(column))]
-    if pc.min(column).as_py() != _NO_TIMESTAMP:
-        return data.cast("q")
-    return memoryview(array("q", [now_ms if time == _NO_TIMESTAMP else time for time in data.cast("q")]))
-
-
-def _ints(buffer: pa.Buffer | None, offset: int, count: int) -> memoryview:
-    if buffer is None or buffer.size == 0:
-        # Arrow leaves the ends of no values out.
-        return memoryview(array("i", bytes(4 * count)))
-    return memoryview(buffer).cast("B")[4 * offset : 4 * (offset + count)].cast("i")
-
-
-def _valid(column: pa.Array, validity: pa.Buffer | None) -> tuple[memoryview, int]:
-    if validity is None or column.null_count == 0:
-        return memoryview(b""), 0
-    return memoryview(validity).cast("B"), column.offset

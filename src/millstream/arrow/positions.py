@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from operator import index
 from typing import TYPE_CHECKING, Final, Literal, SupportsIndex
 
@@ -22,6 +22,8 @@ Topics = str | Iterable[str] | re.Pattern[str]
 Partitions = int | Iterable[int] | Iterable["TopicPartition"]
 End = Literal["earliest", "latest"]
 MISSING: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MS: Final = timedelta(milliseconds=1)
 _NAMED: Final[dict[str, int]] = {"earliest": EARLIEST, "latest": LATEST}
 
 
@@ -44,7 +46,10 @@ async def find_partitions(client: Client, topics: Topics, partitions: Partitions
     everything = [(name, index) for name in names for index in range(counts[name])]
     if partitions is None:
         return everything
-    wanted = list(dict.fromkeys([partitions] if isinstance(partitions, int) else partitions))
+    given = partitions if isinstance(partitions, Iterable) else [partitions]
+    wanted = list(
+        dict.fromkeys((each[0], index(each[1])) if isinstance(each, tuple) else index(each) for each in given)
+    )
     chosen = [place for place in everything if place in wanted or place[1] in wanted]
     for each in wanted:
         if each not in everything and each not in [index for _, index in everything]:
@@ -126,7 +131,9 @@ def _timestamp(place: Place) -> int | None:
         case datetime():
             if place.tzinfo is None:
                 raise ValueError("a time needs a time zone: datetime.now(timezone.utc)")
-            return round(place.timestamp() * 1000)
+            # The first millisecond at or after it, and in whole numbers: fractions of 2026 are not exact. Nothing is
+            # older than 1970, and numbers below 0 have meanings of their own.
+            return max(0, -((_EPOCH - place) // _MS))
         case "earliest" | "latest":
             return _NAMED[place]
     raise ValueError(f"{place!r} is no place in a topic: give an offset, a time, 'earliest' or 'latest'")

@@ -67,7 +67,8 @@ class Router:
         else:
             column = self._partition_by(batch, self.partitions)
             if not isinstance(column, pa.Array | pa.ChunkedArray):
-                column = pa.array(column)
+                # NumPy has no other word for null than NaN.
+                column = pa.array(column, from_pandas=True)
             column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if len(column) != batch.num_rows:
                 raise ValueError(f"the partitioner gave {len(column)} partitions for {batch.num_rows} rows")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from millstream.arrow.encoding import Names, plain
+from millstream.arrow.columns import plain, without_views
+from millstream.arrow.cutting import pieces_of_views
+from millstream.arrow.encoding import Names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,8 +44,8 @@ def each_batch(data: Source) -> Iterator[pa.RecordBatch]:
         raise TypeError(f"a {type(data).__name__} cannot be written: give a table, a record batch or several of them")
 
 
-def split_by_topic(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
-    """The rows of each topic that the column `topic` names, in the order they have."""
+def split_by_topic(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
+    """The rows of each topic that the column `topic` names, in the order they have; a topic may come several times."""
     import pyarrow.compute as pc
 
     if "topic" not in batch.schema.names:
@@ -55,24 +57,16 @@ def split_by_topic(batch: pa.RecordBatch) -> list[tuple[str, pa.RecordBatch]]:
     column = plain(column).cast(pa.string())
     names = column.unique().to_pylist()
     if len(names) == 1:
-        return [(names[0], batch)]
-    schema = pa.schema([field.with_type(_without_views(field.type)) for field in batch.schema])
-    batch = batch if schema == batch.schema else batch.cast(schema)
-    return [(name, batch.filter(pc.equal(column, name))) for name in names]
-
-
-def _without_views(kind: pa.DataType) -> pa.DataType:
-    """Polars' kinds of text and bytes as the older ones: Arrow cannot choose rows of those."""
-    if pa.types.is_string_view(kind):
-        return pa.string()
-    if pa.types.is_binary_view(kind):
-        return pa.binary()
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
-        value = kind.value_field.with_type(_without_views(kind.value_type))
-        return pa.list_(value) if pa.types.is_list(kind) else pa.large_list(value)
-    if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_views(field.type)) for field in kind])
-    return kind
+        yield names[0], batch
+        return
+    schema = pa.schema([field.with_type(without_views(field.type)) for field in batch.schema])
+    start = 0
+    for piece in pieces_of_views(batch):
+        topics = column.slice(start, piece.num_rows)
+        start += piece.num_rows
+        rows = piece if schema == piece.schema else piece.cast(schema)
+        for name in topics.unique().to_pylist():
+            yield name, rows.filter(pc.equal(topics, name))
 
 
 class Parts:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from millstream.arrow.cutting import pieces
 from millstream.arrow.encoding import Encoder, fitting, rows_of
 from millstream.arrow.routing import Router, UnknownPartition
 from millstream.client.errors import ClientError
@@ -109,8 +110,11 @@ class Writer:
 
     def write(self, topic: str, batch: pa.RecordBatch, names: Names) -> None:
         """Encode rows and send them; returns while the last of them are under way."""
-        if batch.num_rows == 0:
-            return
+        if batch.num_rows > 0:
+            for piece in pieces(batch, names):
+                self._write(topic, piece, names)
+
+    def _write(self, topic: str, batch: pa.RecordBatch, names: Names) -> None:
         rows = rows_of(batch, names, self._client.client.ports.clock.wall_ms())
         order, starts = self._route(topic, batch, rows)
         encoder = self._encoders[topic]
@@ -182,7 +186,8 @@ class Writer:
     def _add(self, place: TopicPartition, encoded: memoryview, records: int) -> None:
         self._turn[place] = encoded
         self._turn_records[place] = records
-        self._turn_bytes += len(encoded)
+        # What it holds in memory, of which some may be empty.
+        self._turn_bytes += len(encoded.obj)  # type: ignore[arg-type]  # bytes or a bytearray
         if self._turn_bytes >= TURN_BYTES:
             self._send()
 
@@ -232,7 +237,7 @@ async def begin(client: Client, transactional_id: str) -> Transaction:
 
 async def _shape_of(client: Client, topic: str) -> tuple[int, int | None]:
     """(the number of partitions, the largest batch they take); the topic is made if the broker makes topics."""
-    found = await client.retrying(lambda: client.metadata.topic(topic, create=True))
+    found = await client.retrying(lambda: client.metadata.topic(topic, create=True), past_silence=True)
     return len(found.partitions), await batch_bytes_max(client, topic)
 
 

@@ -170,11 +170,14 @@ class Client:
         timeout_ms: int | None = None,
         final: Collection[ErrorCode] = (),
         topic: str | None = None,
+        past_silence: bool = False,
     ) -> T:
         """Run `attempt` until it succeeds, fails for good, or the time is up; then its last error is raised.
 
         `final` are codes that pass in general but not here: a topic that is asked for by name and does not exist.
-        `topic` is forgotten between attempts, and so are the controller and all coordinators.
+        `topic` is forgotten between attempts, and so are the controller and all coordinators. A broker that does not
+        answer ends it all, since a person who asks should hear of it; with `past_silence` another may answer, if one
+        has taken its place by then.
         """
         loop = asyncio.get_running_loop()
         patience_ms = self.options.api_timeout_ms if timeout_ms is None else timeout_ms
@@ -188,7 +191,8 @@ class Client:
                     raise
                 # Jitter of a fifth, so that many clients of one broker don't come back together.
                 wait_s = backoff_ms * (900 + self.ports.random.below(200)) / 1_000_000
-                if isinstance(error, TimedOut) or loop.time() + wait_s >= deadline_s:
+                silent = isinstance(error, TimedOut) and not past_silence
+                if silent or loop.time() + wait_s >= deadline_s:
                     raise
             self.metadata.controller_id = -1
             self._coordinators.clear()

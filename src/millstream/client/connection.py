@@ -93,16 +93,18 @@ class Connection(asyncio.BufferedProtocol):
                     await asyncio.shield(self._writable)
                 return await answer
         except TimeoutError:
-            name = type(request).__name__.removesuffix("Request")
-            late = TimedOut(f"the broker at {self.address} did not answer {name} within {timeout_ms} ms")
-            self.abort(late)
-            raise late from None
+            raise self._given_up(request, "answer", timeout_ms) from None
 
-    async def send(self, request: object, version: int) -> None:
-        """Send a request that has no answer (Produce with acks=0)."""
+    async def send(self, request: object, version: int, *, timeout_ms: int) -> None:
+        """Send a request that has no answer (Produce with acks=0); a peer that takes nothing in is given up."""
         self._write(request, version, None)
-        if self._writable is not None:
-            await asyncio.shield(self._writable)
+        if self._writable is None:
+            return
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                await asyncio.shield(self._writable)
+        except TimeoutError:
+            raise self._given_up(request, "take in", timeout_ms) from None
 
     def decode_response(self, kind: type, version: int, frame: bytearray) -> Any:
         api_key = declaration(kind).api_key
@@ -135,6 +137,12 @@ class Connection(asyncio.BufferedProtocol):
             self._transport.write(pieces[0])
         else:
             self._transport.writelines(pieces)
+
+    def _given_up(self, request: object, what: str, timeout_ms: int) -> TimedOut:
+        name = type(request).__name__.removesuffix("Request")
+        late = TimedOut(f"the broker at {self.address} did not {what} {name} within {timeout_ms} ms")
+        self.abort(late)
+        return late
 
     def _lost(self) -> Exception:
         if isinstance(self._reason, ProtocolViolation):

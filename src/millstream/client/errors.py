@@ -113,6 +113,13 @@ def partition_subject(topic: str, partition: int) -> str:
     return f"topic {topic!r} partition {partition}"
 
 
+# A coordinator that aborts a transaction for its age counts up the epoch, as one does for a newer producer: whoever had
+# the old one hears the same in both cases.
+_FENCED = (
+    "another producer with the same id has started, or the transaction took longer than its timeout "
+    "(transaction.timeout.ms) and was aborted"
+)
+
 # For the codes that brokers usually send without a text of their own.
 MEANINGS = {
     ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is outside of what the partition holds",
@@ -134,7 +141,11 @@ MEANINGS = {
     ErrorCode.CORRUPT_MESSAGE: "the record batch was damaged on its way",
     ErrorCode.KAFKA_STORAGE_ERROR: "the partition's disk failed on the broker",
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER: "the producer's sequence numbers have a gap",
-    ErrorCode.INVALID_PRODUCER_EPOCH: "a newer producer with the same id has taken over",
+    ErrorCode.INVALID_PRODUCER_EPOCH: _FENCED,
+    ErrorCode.PRODUCER_FENCED: _FENCED,
+    ErrorCode.INVALID_TRANSACTION_TIMEOUT: (
+        "transaction.timeout.ms is longer than the broker allows (transaction.max.timeout.ms)"
+    ),
     ErrorCode.UNSUPPORTED_VERSION: "the broker does not support this version of the request",
     ErrorCode.REPLICA_NOT_AVAILABLE: "a replica is not available",
     ErrorCode.NOT_CONTROLLER: "the broker is not the controller",

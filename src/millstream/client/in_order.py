@@ -16,9 +16,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from millstream.client.errors import ClientError, TimedOut
+from millstream.client.errors import ClientError
 from millstream.client.grouping import by_topic
-from millstream.client.produce import produce, produce_once
+from millstream.client.produce import produce, produce_once, unless_safe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +63,9 @@ class InOrder:
         self, client: Client, batches: Mapping[TopicPartition, Buffer], before: asyncio.Future[bool] | None
     ) -> dict[TopicPartition, Produced]:
         written: dict[TopicPartition, Produced] = {}
+        loop = asyncio.get_running_loop()
+        patience_ms = client.options.delivery_timeout_ms
+        began_s = loop.time()
         if self._again:
             # Something before is being sent again: what came now would only be refused.
             await _wait_for(before)
@@ -79,8 +82,13 @@ class InOrder:
                 failure = error
             if failure is None:
                 return written
-            if not isinstance(failure, ClientError) or isinstance(failure, TimedOut):
+            if not isinstance(failure, ClientError):
                 raise failure
+            # An answer that did not come counts as a connection that was lost, which it is by now: the number tells a
+            # broker that has the batch already.
+            patience_ms -= int((loop.time() - began_s) * 1000)
+            if patience_ms <= 0 or unless_safe(failure, batches) is not failure:
+                raise unless_safe(failure, batches)
         self._again += 1
         try:
             await _wait_for(before)
@@ -91,6 +99,7 @@ class InOrder:
                 client,
                 left,
                 acks=self._acks,
+                timeout_ms=patience_ms,
                 transactional_id=self._transactional_id,
                 version_max=self._version_max,
             )

@@ -18,6 +18,9 @@ Bootstrap = str | Iterable[str] | Mapping[str, object]
 PROTOCOLS = ("plaintext", "ssl", "sasl_plaintext", "sasl_ssl")
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 DEFAULT_PORT = 9092
+DELIVERY_TIMEOUT_MS = 120_000
+# About as long as for ever, which is what librdkafka means by a message.timeout.ms of 0.
+NO_END_MS = 1 << 40
 
 # Java's spelling -> librdkafka's.
 SYNONYMS = {
@@ -25,6 +28,7 @@ SYNONYMS = {
     "sasl.mechanism": "sasl.mechanisms",
     "request.timeout.ms": "socket.timeout.ms",
     "default.api.timeout.ms": "api.timeout.ms",
+    "delivery.timeout.ms": "message.timeout.ms",
     "socket.connection.setup.timeout.ms": "socket.connection.setup.timeout.ms",
     "ssl.truststore.location": "ssl.ca.location",
     "ssl.truststore.certificates": "ssl.ca.pem",
@@ -83,6 +87,8 @@ class Options:
     connect_timeout_ms: int = 10_000
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
+    delivery_timeout_ms: int = DELIVERY_TIMEOUT_MS
+    transaction_timeout_ms: int = 60_000
     retry_backoff_ms: int = 100
     retry_backoff_ms_max: int = 1_000
     metadata_age_ms_max: int = 300_000
@@ -107,6 +113,10 @@ class Options:
         protocol = left.pop("security.protocol", "plaintext").lower()
         if protocol not in PROTOCOLS:
             raise BadOption(f"security.protocol must be one of {', '.join(PROTOCOLS)}, not {protocol!r}")
+        # Who says how long any call may take means writes too, unless more is said.
+        said = "api.timeout.ms" in left
+        api_timeout_ms = integer("api.timeout.ms", 60_000)
+        delivery_timeout_ms = integer("message.timeout.ms", api_timeout_ms if said else DELIVERY_TIMEOUT_MS)
         options = cls(
             bootstrap=parse_addresses(left.pop("bootstrap.servers", "")),
             client_id=left.pop("client.id", "millstream"),
@@ -114,7 +124,9 @@ class Options:
             sasl=_parse_sasl(left) if protocol.startswith("sasl") else None,
             connect_timeout_ms=integer("socket.connection.setup.timeout.ms", 10_000),
             request_timeout_ms=integer("socket.timeout.ms", 30_000),
-            api_timeout_ms=integer("api.timeout.ms", 60_000),
+            api_timeout_ms=api_timeout_ms,
+            delivery_timeout_ms=delivery_timeout_ms or NO_END_MS,
+            transaction_timeout_ms=integer("transaction.timeout.ms", 60_000),
             retry_backoff_ms=integer("retry.backoff.ms", 100),
             retry_backoff_ms_max=integer("retry.backoff.max.ms", 1_000),
             metadata_age_ms_max=integer("metadata.max.age.ms", 300_000),

@@ -1,8 +1,9 @@
 """Produce: whole record batches to the leaders of their partitions.
 
-`produce` sends batches that somebody encoded. A refusal that says "not written" is tried again at the new leader; a
-lost connection, where nobody knows, only if the batch carries a producer id, since only then the broker recognises
-the copy. So no record is ever doubled here. `Producer` encodes batches itself, idempotent unless told otherwise.
+`produce` sends batches that somebody encoded, until `delivery.timeout.ms` is over. A refusal that says "not written" is
+tried again at the new leader. Where nobody knows, because the connection was lost or no answer came within
+`request.timeout.ms`, that happens only if the batch carries a producer id, since only then the broker recognises the
+copy. So no record is ever doubled here. `Producer` encodes batches itself, idempotent unless told otherwise.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     NewRecord = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]], int]
 
 ALL_IN_SYNC = -1
-PRODUCE_TIMEOUT_MS = 30_000
 SEQUENCES = 1 << 31
 
 
@@ -60,7 +60,7 @@ async def produce(
     transactional_id: str | None = None,
     version_max: int = 32767,
 ) -> dict[TopicPartition, Produced]:
-    """Write one batch to each of these partitions; raises the first refusal that does not pass in time.
+    """Write one batch to each of these partitions; raises the last error if it does not pass in time.
 
     With acks=0 nothing is heard of a failure, and nothing is sent again: right after a topic was created, its leader
     may not know of it yet, and such a batch is lost.
@@ -78,9 +78,10 @@ async def produce(
         if failure is not None:
             for topic in by_topic(pending):
                 client.metadata.forget(topic)
-            raise _unless_safe(failure, pending)
+            raise unless_safe(failure, pending)
 
-    await client.retrying(attempt, timeout_ms=timeout_ms)
+    patience_ms = client.options.delivery_timeout_ms if timeout_ms is None else timeout_ms
+    await client.retrying(attempt, timeout_ms=patience_ms, past_silence=True)
     return {place: produced[place] for place in batches}
 
 
@@ -125,7 +126,7 @@ async def produce_once(
     return produced, failure
 
 
-def _unless_safe(failure: BaseException, pending: Mapping[TopicPartition, Buffer]) -> BaseException:
+def unless_safe(failure: BaseException, pending: Mapping[TopicPartition, Buffer]) -> BaseException:
     """A retriable failure stays retriable only if sending again cannot write the records twice."""
     if isinstance(failure, ConnectionLost | TimedOut) and not all(
         read_header(batch).has_producer for batch in pending.values()
@@ -155,14 +156,16 @@ async def _send(
         topics.append(TopicProduceData(name=name, topic_id=topic.id, partition_data=data))
     has_ids = all(any(topic.topic_id) for topic in topics)
     at_most = version_max if has_ids else min(version_max, 12)
-    request = ProduceRequest(
-        transactional_id=transactional_id, acks=acks, timeout_ms=PRODUCE_TIMEOUT_MS, topic_data=topics
-    )
+    # As in Java the broker is told to give up when the client does: nothing comes on top, or a leader that hangs would
+    # use up the time in which its successor could take the batch.
+    patience_ms = min(client.options.request_timeout_ms, client.options.delivery_timeout_ms)
+    request = ProduceRequest(transactional_id=transactional_id, acks=acks, timeout_ms=patience_ms, topic_data=topics)
+    connection = await client.connection(node)
+    version = connection.pick_version(ProduceRequest, at_most=at_most)
     if acks == 0:
-        connection = await client.connection(node)
-        await connection.send(request, connection.pick_version(ProduceRequest, at_most=at_most))
+        await connection.send(request, version, timeout_ms=patience_ms)
         return dict.fromkeys(batches, NOWHERE)
-    response: ProduceResponse = await client.call(request, node=node, timeout_ms=PRODUCE_TIMEOUT_MS, at_most=at_most)
+    response: ProduceResponse = await connection.call(request, version, timeout_ms=patience_ms)
     outcomes: dict[TopicPartition, Produced | Refusal] = {}
     for answer in response.responses:
         name = answer.name or client.metadata.name_of(answer.topic_id) or ""
@@ -192,21 +195,25 @@ async def init_producer_id(
     client: Client,
     *,
     transactional_id: str | None = None,
-    transaction_timeout_ms: int = 60_000,
+    transaction_timeout_ms: int | None = None,
 ) -> ProducerId:
-    """A fresh producer id; with a transactional id its owner's, at a new epoch that fences the one before."""
+    """A fresh producer id; with a transactional id its owner's, at a new epoch that fences the one before.
+
+    Its transactions may take as long as said here, or else as `transaction.timeout.ms` among the options.
+    """
+    timeout_ms = client.options.transaction_timeout_ms if transaction_timeout_ms is None else transaction_timeout_ms
     node = ANY if transactional_id is None else CoordinatorOf(transactional_id, CoordinatorKind.TRANSACTION)
     subject = "" if transactional_id is None else f"transactional id {transactional_id!r}"
 
     async def attempt() -> ProducerId:
         response: InitProducerIdResponse = await client.call(
-            InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=transaction_timeout_ms),
+            InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=timeout_ms),
             node=node,
         )
         refuse(response.error_code, subject=subject)
         return ProducerId(response.producer_id, response.producer_epoch)
 
-    return await client.retrying(attempt)
+    return await client.retrying(attempt, past_silence=True)
 
 
 class _Numbering:

@@ -83,7 +83,7 @@ async def add_partitions(client: Client, transaction: Transaction, places: Itera
                 subject = f"{transaction.subject}, {partition_subject(topic.name, result.partition_index)}"
                 refuse(result.partition_error_code, subject=subject)
 
-    await client.retrying(attempt)
+    await client.retrying(attempt, past_silence=True)
 
 
 async def commit_offsets_in(
@@ -125,7 +125,7 @@ async def commit_offsets_in(
                 subject = f"{transaction.subject}, {partition_subject(topic.name, part.partition_index)}"
                 refuse(part.error_code, subject=subject)
 
-    await client.retrying(attempt)
+    await client.retrying(attempt, past_silence=True)
 
 
 async def _add_offsets(client: Client, transaction: Transaction, group: str) -> None:
@@ -140,7 +140,7 @@ async def _add_offsets(client: Client, transaction: Transaction, group: str) -> 
         response = await client.call(request, node=transaction._coordinator)
         refuse(response.error_code, subject=transaction.subject)
 
-    await client.retrying(attempt)
+    await client.retrying(attempt, past_silence=True)
 
 
 async def end_transaction(client: Client, transaction: Transaction, *, commit: bool) -> ProducerId:
@@ -161,4 +161,4 @@ async def end_transaction(client: Client, transaction: Transaction, *, commit: b
             return transaction.producer
         return ProducerId(response.producer_id, response.producer_epoch)
 
-    return await client.retrying(attempt)
+    return await client.retrying(attempt, past_silence=True)
