@@ -53,8 +53,8 @@ def read(spark: SparkSession, servers: str, topic: str, schema: str) -> DataFram
     return millstream.spark.typed(records, schema, keep=["timestamp"]).rows
 
 
-def start_pipelines(spark: SparkSession, servers: str, folder: Path) -> list[StreamingQuery]:
-    """Two queries, each with its own checkpoint, each exactly once."""
+def start_pipelines(spark: SparkSession, servers: str, folder: Path) -> Iterator[StreamingQuery]:
+    """Two queries, each with its own checkpoint, each exactly once, started as they are asked for."""
     orders = read(spark, servers, ORDERS, "order bigint, city string, euros double")
     payments = read(spark, servers, PAYMENTS, "order bigint, card string, ok boolean")
 
@@ -88,10 +88,8 @@ def start_pipelines(spark: SparkSession, servers: str, folder: Path) -> list[Str
         .withColumn("id", f.concat_ws(" ", "window", "city"))
     )
 
-    return [
-        start(enriched, PAID, "order", "append"),
-        start(windows, BY_CITY, "id", "update"),
-    ]
+    yield start(enriched, PAID, "order", "append")
+    yield start(windows, BY_CITY, "id", "update")
 
 
 def start_watch(spark: SparkSession, servers: str, folder: Path) -> Application:
@@ -114,19 +112,41 @@ def ask(watch: Application, cards: set[str]) -> tuple[int, float]:
     return len(known), (time.perf_counter() - began) / (ASKED * max(1, len(known))) * 1e6
 
 
+class Interrupted:
+    """Ctrl-C, noted until somebody asks: Spark's own handler talks to its JVM, maybe in the middle of another talk, and
+    both then fail."""
+
+    def __init__(self) -> None:
+        self._noted = threading.Event()
+        self.is_set = self._noted.is_set
+        self.note_it()
+
+    def note_it(self) -> None:
+        signal.signal(signal.SIGINT, lambda *_: self._noted.set())
+
+    def end_here(self) -> None:
+        if self.is_set():
+            raise KeyboardInterrupt
+
+
 def run(seconds: float, *, keep: bool) -> None:
     started = time.perf_counter()
+    interrupted = Interrupted()
     with Broker() as broker, TemporaryDirectory(prefix="millstream-demo-") as folder:
         servers = broker.bootstrap_servers
         took_ms = (time.perf_counter() - started) * 1000
         console.print(f"[bold]Millstream[/] serves Kafka's protocol on [cyan]{servers}[/] after {took_ms:.0f} ms.")
         for topic in (ORDERS, PAYMENTS, USES, PAID, BY_CITY, SUSPECTS):
             broker.create_topic(topic, partitions=PARTITIONS)
-        with quiet_children(Path(folder) / "spark.log"):
-            spark = millstream.spark.session("local[2]", name="demo", log_level="OFF")
-        interrupted = threading.Event()
-        # Spark's own handler talks to its JVM, maybe in the middle of another talk: both then fail.
-        signal.signal(signal.SIGINT, lambda *_: interrupted.set())
+        try:
+            with quiet_children(Path(folder) / "spark.log"):
+                spark = millstream.spark.session("local[2]", name="demo", log_level="OFF")
+        except Exception:
+            # A terminal's Ctrl-C reaches children too: one that was asked for Java's version says none.
+            interrupted.end_here()
+            raise
+        # Spark has set its own.
+        interrupted.note_it()
         console.print(f"Spark {spark.version} is up after {time.perf_counter() - started:.1f} s; three pipelines:")
         feed, results = Feed(servers), Results(servers)
         queries: list[StreamingQuery] = []
@@ -134,7 +154,10 @@ def run(seconds: float, *, keep: bool) -> None:
         answered = (0, 0.0)
         try:
             with Screen(spark, feed, results, console) as screen:
-                queries = start_pipelines(spark, servers, Path(folder))
+                interrupted.end_here()
+                for query in start_pipelines(spark, servers, Path(folder)):
+                    queries.append(query)
+                    interrupted.end_here()
                 watch = start_watch(spark, servers, Path(folder))
                 queries += watch.queries
                 feed.start(None if keep else seconds)
@@ -149,7 +172,7 @@ def run(seconds: float, *, keep: bool) -> None:
             if watch is not None:
                 watch.stop()
             spark.stop()
-        if not keep:
+        if not keep and not interrupted.is_set():
             summarize(feed, results, answered, time.perf_counter() - started)
 
 
@@ -203,6 +226,9 @@ def main() -> None:
         run(arguments.seconds, keep=arguments.keep)
     except NoJava as error:
         sys.exit(str(error))
+    except KeyboardInterrupt:
+        # While Spark was not there yet.
+        console.print("stopping ...")
 
 
 if __name__ == "__main__":

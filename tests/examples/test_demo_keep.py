@@ -25,11 +25,16 @@ from tests.support.requirements import PROJECT_ROOT, require
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 SECONDS = 1
 # On a busy machine each of its four queries may have to be started several times.
 PATIENCE_S = 420
+
+
+def needs_spark(test: Callable[..., None]) -> Callable[..., None]:
+    linux = pytest.mark.skipif(sys.platform != "linux", reason="who is left is looked up in /proc")
+    return pytest.mark.java(pytest.mark.slow(linux(test)))
 
 
 @contextmanager
@@ -96,28 +101,47 @@ def children_of(session: int) -> list[str]:
     return found
 
 
-@pytest.mark.java
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="who is left is looked up in /proc")
+def address(demo: subprocess.Popen[bytes], folder: Path) -> str | None:
+    """The broker's, once the demo has said it."""
+    assert demo.poll() is None, says(folder)
+    found = re.search(r"protocol on\s+(127\.0\.0\.1:\d+)", (folder / "out").read_text(errors="replace"))
+    return found[1] if found else None
+
+
+def interrupt(demo: subprocess.Popen[bytes], folder: Path) -> None:
+    """What a terminal does on Ctrl-C: everybody in it is told. The demo then ends, and leaves nothing behind."""
+    os.killpg(demo.pid, signal.SIGINT)
+    assert demo.wait(PATIENCE_S) == 0, says(folder)
+    assert "stopping" in says(folder)
+    assert "Traceback" not in says(folder), says(folder)
+    wait_until(lambda: not children_of(demo.pid), "the demo's processes to end", every_s=0.1)
+    assert not list(folder.glob("millstream-*")), "its directories are still there"
+
+
+@needs_spark
 def test_the_demo_goes_on_until_it_is_interrupted(tmp_path: Path) -> None:
     require("java", "Spark needs Java 17")
     with kept_demo(tmp_path) as demo:
-
-        def address() -> str | None:
-            assert demo.poll() is None, says(tmp_path)
-            found = re.search(r"protocol on\s+(127\.0\.0\.1:\d+)", (tmp_path / "out").read_text(errors="replace"))
-            return found[1] if found else None
 
         def goes_on(servers: str) -> bool:
             assert demo.poll() is None, says(tmp_path)
             return fed_for_s(servers) > SECONDS + 2 and counted(servers) > 0
 
-        servers = wait_until(address, "the demo's broker", within_s=PATIENCE_S)
+        servers = wait_until(lambda: address(demo, tmp_path), "the demo's broker", within_s=PATIENCE_S)
         wait_until(lambda: goes_on(servers), "orders after the demo's time", within_s=PATIENCE_S, every_s=0.5)
-        # What a terminal does on Ctrl-C: everybody in it is told.
-        os.killpg(demo.pid, signal.SIGINT)
-        assert demo.wait(PATIENCE_S) == 0, says(tmp_path)
-        assert "stopping" in says(tmp_path)
-        assert "Traceback" not in says(tmp_path), says(tmp_path)
-        wait_until(lambda: not children_of(demo.pid), "the demo's processes to end", every_s=0.1)
-    assert not list(tmp_path.glob("millstream-*")), "its directories are still there"
+        interrupt(demo, tmp_path)
+
+
+@needs_spark
+@pytest.mark.parametrize("seen", ["java", "pyspark-shell", "three pipelines"])
+def test_the_demo_is_interrupted_while_it_starts(seen: str, tmp_path: Path) -> None:
+    """While Java is looked for, while Spark starts, while pipelines do."""
+    require("java", "Spark needs Java 17")
+    with kept_demo(tmp_path) as demo:
+
+        def is_seen() -> bool:
+            assert demo.poll() is None, says(tmp_path)
+            return any(seen in each for each in [says(tmp_path), *children_of(demo.pid)])
+
+        wait_until(is_seen, seen, within_s=PATIENCE_S)
+        interrupt(demo, tmp_path)

@@ -92,7 +92,9 @@ def test_reading_starts_and_ends_where_it_is_told(load: Load, bootstrap: str, ma
     assert late.count() == 0
     with pytest.raises(PySparkException, match="startingOffsetsByTimestampStrategy=latest"):
         load(subscribe=topic, startingTimestamp="1000").count()
-    with pytest.raises(PySparkException, match=r"says nothing about topic .* partition 1"):
+    with pytest.raises(PySparkException, match=r"says nothing about topic .* partition 1; startingTimestamp is one"):
+        load(subscribe=topic, startingOffsetsByTimestamp={topic: {"0": 5}}).count()
+    with pytest.raises(PySparkException, match=r"says nothing about topic .* partition 1; -2 is earliest"):
         load(subscribe=topic, startingOffsets={topic: {"0": 5}}).count()
 
 

@@ -145,6 +145,7 @@ def test_settings_of_kafkas_clients_reach_the_client_or_are_known_to_have_no_eff
     assert (found.read_committed, found.fetch_bytes) == (True, 1000)
     written = parse_write({**SERVERS, "kafka.acks": "1", "kafka.compression.type": "zstd", "kafka.linger.ms": "5"})
     assert (written.acks, written.compression) == (1, "zstd")
+    assert parse_write({**SERVERS, "kafka.batch.size": "0"}).batch_bytes == 0
 
 
 @pytest.mark.parametrize(

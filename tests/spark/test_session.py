@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -73,3 +74,16 @@ def test_settings_that_come_too_late_are_named(spark: SparkSession, caplog: pyte
     assert "do not reach it" not in caplog.text
     millstream_spark.session(settings={"spark.executor.memory": "9g", "spark.sql.shuffle.partitions": "2"})
     assert "these settings do not reach it: spark.executor.memory" in caplog.text
+
+
+def test_another_thread_gets_the_session_that_runs_and_changes_nothing(
+    spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    from millstream import spark as millstream_spark
+
+    settings = {"spark.sql.shuffle.partitions": "7"}
+    with ThreadPoolExecutor(1) as threads:
+        found = threads.submit(millstream_spark.session, "local[2]", settings=settings).result()
+    assert found is spark
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert "these settings do not reach it: spark.sql.shuffle.partitions" in caplog.text

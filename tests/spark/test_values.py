@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
 from pyspark.errors import PySparkException
 
+import millstream.spark
 from millstream import arrow
-from millstream.spark.exactly_once import start
+from millstream.spark.exactly_once import shape, start
 from millstream.spark.progress import Snapshot, followed_by
 from millstream.spark.values import read_typed, typed
+from tests.support.requirements import PROJECT_ROOT
 from tests.support.topics import until_settled
 
 if TYPE_CHECKING:
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
 
     MakeTopic = Callable[..., str]
     Load = Callable[..., DataFrame]
@@ -33,7 +37,25 @@ BAD = {
     b"": "the value is not JSON",
     b"\xff\xfe": "the value is not JSON",
     b"12": "the value does not fit the schema",
+    b"null": "the value does not fit the schema",
 }
+# One record each, for all that Spark's parser says.
+MORE_THAN_ONE = [
+    b'{"order": 1}' + more
+    for more in (
+        *(b'{"order": 2}', b" garbage", b'\n{"order": 2}', b"]", b"}", b",", b":1", b"][", b"}{", b"\x00", b"//"),
+        *(b',{"order": 2}', b'],[{"order": 2}', b',"order": 2', b',"all": {"order": 2}', b'} {"order": 2}'),
+    )
+]
+ONLY_ONE = [
+    *(
+        b' {"order": 1} ',
+        b'{"order": 1}\r\n\t',
+        b'{"order": 1, "city": "}"}',
+        b'{"order": 1, "other": {"a": [{}, NaN]}}',
+    ),
+    *(b'{"city": "}{", "order": 1}\n', b"{'order': 1, 'other': {}}"),
+]
 
 
 def fill(bootstrap: str, topic: str, values: list[bytes | None]) -> None:
@@ -59,7 +81,7 @@ def test_missing_fields_extra_fields_and_tombstones_are_no_errors(
     assert sorted(map(tuple, rows), key=str) == [(1, None), (2, None), (None, None)]
 
 
-@pytest.mark.parametrize("value", list(BAD), ids=["broken", "type", "open", "empty", "bytes", "number"])
+@pytest.mark.parametrize("value", list(BAD), ids=["broken", "type", "open", "empty", "bytes", "number", "null"])
 def test_a_record_that_does_not_parse_fails_with_its_place(
     value: bytes, bootstrap: str, make_topic: MakeTopic, load: Load
 ) -> None:
@@ -67,6 +89,17 @@ def test_a_record_that_does_not_parse_fails_with_its_place(
     fill(bootstrap, topic, [*GOOD[:7], value])
     with pytest.raises(PySparkException, match=f"topic '{topic}' partition 0 offset 7: {BAD[value]}"):
         typed(load(subscribe=topic), SCHEMA).rows.collect()
+
+
+def test_what_comes_after_a_value_is_not_lost_in_silence(spark: SparkSession) -> None:
+    values = [*MORE_THAN_ONE, *ONLY_ONE, b'{"order": "x"}]']
+    rows = [(None, value, "orders", 0, offset, None) for offset, value in enumerate(values)]
+    columns = "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp"
+    orders = typed(spark.createDataFrame(rows, columns), SCHEMA, on_error="dead_letter")
+    assert [(row.order, values[row.offset]) for row in orders.rows.collect()] == [(1, value) for value in ONLY_ONE]
+    assert orders.dead_letters is not None
+    letters = {bytes(row.value): row.headers[0].value.decode() for row in orders.dead_letters.collect()}
+    assert letters == dict.fromkeys([*MORE_THAN_ONE, values[-1]], "the value is not JSON")
 
 
 def test_the_source_itself_makes_columns_of_json(
@@ -140,6 +173,38 @@ def test_dead_letters_have_the_reason_in_their_headers(
         assert headers["millstream.error.topic"] == source
         assert headers["millstream.error.partition"] == "0"
         assert int(headers["millstream.error.offset"]) == len(GOOD) + list(BAD).index(letter["value"])
+
+
+def test_the_page_s_dead_letters_go_to_topics_with_fewer_partitions(
+    bootstrap: str, make_topic: MakeTopic, load_stream: Load, tmp_path: Path
+) -> None:
+    source, target, dead = make_topic(3), make_topic(suffix="-euros"), make_topic(suffix="-dead")
+    arrow.write(bootstrap, source, pa.table({"value": [*GOOD, b"{not json"]}), partition_by="round_robin")
+    page = (PROJECT_ROOT / "docs" / "spark-exactly-once.md").read_text()
+    (lines,) = [
+        each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if 'on_error="dead_letter"' in each
+    ]
+    lines = lines.replace('"euros"', repr(target)).replace('"orders-dead"', repr(dead))
+    # One after the other, and each to its end.
+    lines = re.sub(r"(?m)^millstream.spark.start\((.*)\)$", r"start(\1).awaitTermination()", lines)
+
+    def start_here(rows: DataFrame, **given: Any) -> StreamingQuery:
+        return start(rows, **{**given, "checkpoint": tmp_path / given["topic"], "trigger": "available_now"})
+
+    names = {"records": load_stream(subscribe=source), "schema": SCHEMA, "servers": bootstrap}
+    exec(compile(lines, "spark-exactly-once.md", "exec"), names | {"millstream": millstream, "start": start_here})
+    until_settled(bootstrap, target)
+    written = [json.loads(value) for value in arrow.read(bootstrap, target)["value"].to_pylist()]
+    assert sorted(written, key=lambda each: each["order"]) == [json.loads(value) for value in GOOD]
+    until_settled(bootstrap, dead)
+    assert arrow.read(bootstrap, dead)["value"].to_pylist() == [b"{not json"]
+
+
+def test_columns_with_dots_in_their_names_are_written_too(spark: SparkSession) -> None:
+    rows = spark.createDataFrame([("a", 1.5, 2)], "`the.key` string, `sum(order.euros)` double, `a``b.c` int")
+    parts = {"key": "the.key", "value": "value"}
+    (row,) = shape(rows, parts, topic="totals", value_format="json").collect()
+    assert (row.key, json.loads(row.value)) == ("a", {"sum(order.euros)": 1.5, "a`b.c": 2})
 
 
 def test_names_that_clash_and_options_that_do_not_fit_are_refused(

@@ -68,7 +68,7 @@ def test_a_column_says_the_topic_unless_the_option_does(
     chosen = f.when(f.col("id") % 2 == 0, topics[0]).otherwise(topics[1])
     rows = numbers(spark, 10).select("value", chosen.alias("topic"))
     save(rows, bootstrap)
-    save(rows, bootstrap, topic=topics[2])
+    save(rows, bootstrap, topic=topics[2], kafka_batch_size="0")
     assert [arrow.read(bootstrap, topic).num_rows for topic in topics] == [5, 5, 10]
 
 

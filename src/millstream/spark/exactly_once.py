@@ -149,7 +149,7 @@ def _column(rows: DataFrame, part: str, given: str | Column | None) -> Column | 
     if not isinstance(given, str):
         return given
     if given in rows.columns:
-        return rows[given]
+        return rows[_quoted(given)]
     if given == part:
         return None
     raise ValueError(f"there is no column {given!r} for the {part}, there are {_names(rows)}")
@@ -160,7 +160,7 @@ def _as_json(rows: DataFrame, used: list[str], value_format: str) -> Column:
 
     if value_format != "json":
         raise ValueError(f"value_format is 'json' or left out, not {value_format!r}")
-    left = [rows[name] for name in rows.columns if name not in used]
+    left = [rows[_quoted(name)] for name in rows.columns if name not in used]
     if not left:
         raise ValueError("no column is left for the value")
     return f.to_json(f.struct(*left))
@@ -193,6 +193,11 @@ def _codec(compression: str) -> Codec:
         return Codec[compression.upper()]
     except KeyError:
         raise ValueError(f"there is no compression {compression!r}") from None
+
+
+def _quoted(name: str) -> str:
+    """A name with a dot in it, such as `sum(order.euros)`, would be looked for in a struct."""
+    return f"`{name.replace('`', '``')}`"
 
 
 def _names(rows: DataFrame) -> str:

@@ -102,6 +102,7 @@ class WriteOptions:
     acks: int
     compression: str
     batch_bytes: int | None
+    """None: as the writer likes it; 0, as for Java's producer: a batch for each record."""
 
 
 class _Given:
@@ -219,7 +220,7 @@ def parse_write(given: Mapping[str, str]) -> WriteOptions:
         topic=found.text("topic"),
         acks=-1 if acks == "all" else int(acks),
         compression=found.choice("kafka.compression.type", ("none", "gzip", "snappy", "lz4", "zstd")),
-        batch_bytes=found.integer("kafka.batch.size", at_least=1),
+        batch_bytes=found.integer("kafka.batch.size", at_least=0),
     )
 
 

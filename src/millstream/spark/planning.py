@@ -159,10 +159,11 @@ async def _offsets_at(
     elif bound.timestamp_ms is not None:
         asked = dict.fromkeys(present.places, bound.timestamp_ms)
     elif bound.timestamps_ms is not None:
-        asked = _for_all(present, bound.timestamps_ms, bound.option)
+        for_all = bound.option.replace("OffsetsByTimestamp", "Timestamp")
+        asked = _for_all(present, bound.timestamps_ms, bound.option, f"{for_all} is one for all")
     else:
         assert bound.offsets is not None
-        given = _for_all(present, bound.offsets.places, bound.option)
+        given = _for_all(present, bound.offsets.places, bound.option, "-2 is earliest, -1 latest")
         special = {place: offset for place, offset in given.items() if offset < 0}
         found = await list_offsets(client, special, read_committed=options.read_committed) if special else {}
         return {place: found[place].offset if place in found else offset for place, offset in given.items()}
@@ -181,11 +182,13 @@ async def _offsets_at(
     return offsets
 
 
-def _for_all(present: Present, given: Mapping[TopicPartition, int], option: str) -> dict[TopicPartition, int]:
+def _for_all(
+    present: Present, given: Mapping[TopicPartition, int], option: str, hint: str
+) -> dict[TopicPartition, int]:
     """A partition without a place, or a place without a partition, is most likely a mistake, as Spark finds too."""
     missing = [place for place in present.places if place not in given]
     if missing:
-        raise BadOption(f"{option} says nothing about {partition_subject(*missing[0])}; -2 is earliest, -1 latest")
+        raise BadOption(f"{option} says nothing about {partition_subject(*missing[0])}; {hint}")
     beyond = [place for place in given if place not in present.places]
     if beyond:
         raise BadOption(f"{option} speaks of {partition_subject(*beyond[0])}, which is not among what is read")

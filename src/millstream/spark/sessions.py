@@ -14,6 +14,8 @@ import os
 import sys
 from typing import TYPE_CHECKING, Final
 
+from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from millstream.spark.java import check_java
@@ -58,7 +60,7 @@ def session(
     or all cores of this machine. `settings` are Spark's too, and win over those made here; a session that runs is not
     changed by them, which is said in the log.
     """
-    running = SparkSession.getActiveSession()
+    running = _running()
     if running is not None:
         _warn_of_what_is_too_late(running, settings or {})
         return register(running)
@@ -81,6 +83,20 @@ def session(
     return register(spark)
 
 
+def _running() -> SparkSession | None:
+    """This thread's session, or the one that other threads have started: a builder would change its settings."""
+    try:
+        found = SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+    # A context that was stopped without its session leaves it behind.
+    return None if not _is_remote(found) and SparkContext._active_spark_context is None else found
+
+
+def _is_remote(spark: SparkSession) -> bool:
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
 def _warn_of_what_is_too_late(running: SparkSession, settings: Mapping[str, str]) -> None:
     other = [name for name, value in settings.items() if running.conf.get(name, None) != str(value)]
     if other:
@@ -89,7 +105,7 @@ def _warn_of_what_is_too_late(running: SparkSession, settings: Mapping[str, str]
 
 def register(spark: SparkSession) -> SparkSession:
     """Make `format("millstream")` known to a session that somebody else has made."""
-    if not type(spark).__module__.startswith("pyspark.sql.connect"):
+    if not _is_remote(spark):
         _open_wheels(spark)
     spark.dataSource.register(MillstreamDataSource)
     return spark

@@ -7,6 +7,7 @@ of the topics is decided when a batch's end is chosen (see following.py).
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,7 +41,8 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._json = json
         self._target: Offsets | None = None
         self._latest: Offsets | None = None
-        self._batch_s = time.monotonic()
+        # When a batch was last let through; as for Spark's own source, the first look after a start waits for nothing.
+        self._let_through_s = -math.inf
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802  # Spark's name, as those below
         from millstream.spark.following import first_offsets
@@ -63,7 +65,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         given = Offsets.from_json(start)
         begin, end = client_for(self._options.connection).run(new_since, given, latest, self._options)
         if begin.initial:
-            self._batch_s = time.monotonic()
+            self._let_through_s = time.monotonic()
             places = limited(begin.places, end.places, _most(limit))
             return Offsets(places, end.ids, begin=begin).to_json()
         if isinstance(limit, ReadMaxRows) and self._waits_for_more(begin, end):
@@ -72,7 +74,6 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if places == given.places and end.ids == given.ids:
             # Spark compares texts: where nothing is new it must find the same.
             return start
-        self._batch_s = time.monotonic()
         return Offsets(places, end.ids).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
@@ -110,8 +111,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if wanted is None or self._target is not None:
             return False
         new = sum(offset - begin.places[place] for place, offset in end.places.items())
-        waited_ms = (time.monotonic() - self._batch_s) * 1000
-        return new < wanted and waited_ms < self._options.trigger_delay_ms_max
+        now_s = time.monotonic()
+        waits = new < wanted and (now_s - self._let_through_s) * 1000 < self._options.trigger_delay_ms_max
+        if not waits:
+            self._let_through_s = now_s
+        return waits
 
 
 def _most(limit: ReadLimit) -> int:

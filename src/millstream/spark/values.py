@@ -7,8 +7,9 @@ offset; `"drop"` leaves it out and counts it (in each batch's progress, and in `
 `"dead_letter"` leaves it out too, and `dead_letters` has those records as they came, with the reason in their headers,
 ready to be written to a topic of their own by a query of their own.
 
-Everything is Spark's own expressions; no record passes through Python. A null value is no error: it is a tombstone, and
-all of its columns are null.
+Everything is Spark's own expressions; no record passes through Python. Spark's parser stops after the first JSON value
+of a text; that nothing comes after it is found out here, so that what comes after is not lost in silence. A null value
+is no error: it is a tombstone, and all of its columns are null.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ PARTITION_HEADER: Final = "millstream.error.partition"
 OFFSET_HEADER: Final = "millstream.error.offset"
 
 _BAD: Final = "millstream bad"
+_ALL: Final = "all"
 _PARSED: Final = "millstream parsed "
 
 
@@ -75,7 +77,7 @@ def typed(
         reasons.append(_reason(part, schema))
     parsed = parsed.withColumn(_BAD, f.coalesce(*reasons))
     columns = [
-        f.col(f"`{_PARSED + part}`.`{field.name}`").alias(field.name)
+        f.col(f"`{_PARSED + part}`.{_ALL}.`{field.name}`").alias(field.name)
         for part, schema in schemas.items()
         for field in schema.fields
     ]
@@ -138,12 +140,13 @@ def _check_names(schemas: Mapping[str, StructType], kept: list[str]) -> None:
 
 
 def _from_json(text: Column, schema: StructType) -> Column:
+    """A struct of the columns, in a struct with what did not parse. See `_is_alone` for what the object around does."""
     from pyspark.sql import functions as f
     from pyspark.sql.types import StringType, StructField, StructType
 
-    with_bad = StructType([*schema.fields, StructField(_BAD, StringType())])
+    around = StructType([StructField(_ALL, schema), StructField(_BAD, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD}
-    return f.from_json(text.cast("string"), with_bad, options)
+    return f.from_json(_in_object(text.cast("string")), around, options)
 
 
 def _reason(part: str, schema: StructType) -> Column:
@@ -152,11 +155,40 @@ def _reason(part: str, schema: StructType) -> Column:
 
     text = f.col(part).cast("string")
     parsed = f.col(f"`{_PARSED + part}`")
-    # An empty text parses to no struct at all.
-    failed = f.col(part).isNotNull() & (parsed.isNull() | parsed[_BAD].isNotNull())
-    fits_not = f"the {part} does not fit the schema {schema.simpleString()}"
-    why = f.when(f.try_parse_json(text).isNull(), f.lit(f"the {part} is not JSON")).otherwise(f.lit(fits_not))
-    return f.when(failed, why)
+    given = f.col(part).isNotNull()
+    # JSON's null is no struct, and no error to Spark.
+    failed = given & (parsed[_ALL].isNull() | parsed[_BAD].isNotNull())
+    no_json, fits_not = f"the {part} is not JSON", f"the {part} does not fit the schema {schema.simpleString()}"
+    is_json = (f.json_array_length(_in_array(text)) == 1) & (f.size(f.json_object_keys(_in_object(text))) == 1)
+    why = f.when(is_json, f.lit(fits_not)).otherwise(f.lit(no_json))
+    return f.when(failed, why).when(given & ~_is_alone(text), f.lit(no_json))
+
+
+def _is_alone(text: Column) -> Column:
+    """Whether nothing comes after the object that a text begins with, if it could be parsed in an object.
+
+    Where the first brace that closes is the last character, nothing can. Else the text must be the only element of an
+    array too: a comma makes a second element, `]` does not end the object, nor `}` the array, and anything else fits
+    into neither. The first function is the faster one; the second takes for JSON what the parse does (NaN).
+    """
+    from pyspark.sql import functions as f
+
+    array = _in_array(text)
+    parsed = f.from_json(array, f"array<struct<`{_BAD}`: boolean>>")
+    elements = f.coalesce(f.json_array_length(array), f.size(parsed), f.lit(0))
+    return (f.instr(text, "}") == f.length(text)) | (elements == 1)
+
+
+def _in_array(text: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.concat(f.lit("["), text, f.lit("]"))
+
+
+def _in_object(text: Column) -> Column:
+    from pyspark.sql import functions as f
+
+    return f.concat(f.lit(f'{{"{_ALL}":'), text, f.lit("}"))
 
 
 def _failure() -> Column:

@@ -72,7 +72,7 @@ def write_rows(batches: Iterator[pa.RecordBatch], columns: Sequence[str], option
                     codec=Codec[options.compression.upper()],
                     acks=options.acks,
                     partition_by="partition" if "partition" in columns else STICKY,
-                    batch_bytes=options.batch_bytes or BATCH_BYTES,
+                    batch_bytes=BATCH_BYTES if options.batch_bytes is None else options.batch_bytes,
                 )
             for topic, rows in [(options.topic, batch)] if options.topic is not None else split_by_topic(batch):
                 writer.write(topic, rows, names)
