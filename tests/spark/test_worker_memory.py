@@ -35,9 +35,10 @@ def test_a_task_keeps_what_was_loaded_and_only_that(monkeypatch: pytest.MonkeyPa
     keep_what_is_loaded()
     kept = gc.get_freeze_count()
     assert kept > 0
-    made = [[] for _ in range(100)]  # type: ignore[var-annotated]
+    # So many that what others in this process let go of meanwhile makes no difference.
+    made = [[] for _ in range(100_000)]  # type: ignore[var-annotated]
     keep_what_is_loaded()
-    assert gc.get_freeze_count() <= kept, "what tasks make is garbage one day"
+    assert gc.get_freeze_count() < kept + len(made) // 2, "what tasks make is garbage one day"
     monkeypatch.setitem(sys.modules, "loaded_later", ModuleType("loaded_later"))
     keep_what_is_loaded()
     assert gc.get_freeze_count() > kept + len(made) // 2
