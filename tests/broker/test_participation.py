@@ -27,6 +27,7 @@ class Scene:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *answers: ErrorCode) -> None:
         self.producers = ProducerStates()
+        self.partition = SimpleNamespace(log=SimpleNamespace(producers=self.producers), role_changes=0)
         self._answers = list(answers)
         self.before_answer: Callable[[], None] = lambda: None
         monkeypatch.setattr(asking, "take_part", self._take_part)
@@ -46,7 +47,7 @@ class Scene:
 
     def refusals(self, *, add: bool = True) -> dict[Any, ErrorCode]:
         async def ask() -> dict[Any, ErrorCode]:
-            partition: Any = SimpleNamespace(log=SimpleNamespace(producers=self.producers))
+            partition: Any = self.partition
             node: Any = SimpleNamespace(settings=Settings({"add.partitions.to.txn.retry.backoff.ms": "1"}))
             question = asking.Participation(
                 node,
@@ -103,3 +104,14 @@ def test_a_marker_from_before_the_question_does_not_count(monkeypatch: pytest.Mo
     scene = Scene(monkeypatch, ErrorCode.NONE)
     scene.marker_comes(5, EPOCH)
     assert scene.refusals() == {}
+
+
+def test_who_has_led_and_followed_meanwhile_leaves_the_judgement_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    scene = Scene(monkeypatch, ErrorCode.NONE)
+
+    def resigns_and_hears_of_a_marker() -> None:
+        scene.partition.role_changes += 1
+        scene.marker_comes(9, EPOCH + 1)
+
+    scene.before_answer = resigns_and_hears_of_a_marker
+    assert scene.refusals() == {PLACE: ErrorCode.NOT_ENOUGH_REPLICAS}

@@ -96,3 +96,20 @@ def test_who_waits_at_a_leader_that_is_one_no_longer_is_told() -> None:
         await scene.same_everywhere(1, 2, 3)
 
     play(scenario)
+
+
+def test_a_broker_that_fails_again_holds_nobody_up() -> None:
+    """What let the high watermark wait for it while it came back must not outlive its coming back."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.create([1, 2, 3])
+        await scene.wrote(1, "a")
+        for turn in range(3):
+            scene.cluster.nodes[3].kill()
+            began = scene.cluster.loop.time()
+            await scene.wrote(1, f"while it is down, {turn}")
+            assert scene.cluster.loop.time() - began < 10
+            await scene.cluster.nodes[3].restart()
+            await scene.in_sync(1, 2, 3)
+
+    play(scenario)

@@ -17,6 +17,7 @@ from tests.support.batches import Record, batch_of
 
 from millstream import Cluster, arrow
 from millstream.broker.handlers import produce
+from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 if TYPE_CHECKING:
@@ -36,6 +37,9 @@ class Question:
 
     async def wait(self) -> None: ...
 
+    def is_about(self, _place: tuple[str, int]) -> bool:
+        return True
+
     def refusals(self) -> dict[Any, Any]:
         return {}
 
@@ -48,13 +52,39 @@ def test_a_batch_that_waits_is_its_own_before_another_connection_is_read(monkeyp
         transactional_id="id", acks=-1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=[data])]
     )
     ctx: Any = SimpleNamespace(broker=None, version=12, allows=lambda *_: True)
-    monkeypatch.setattr(produce, "_transactional_batches", lambda *_: [object()])
+    monkeypatch.setattr(produce, "_transactional_batches", lambda *_: [SimpleNamespace(place=("t", 0))])
     monkeypatch.setattr(produce, "check_batches", lambda *_: ({}, Question()))
     monkeypatch.setattr(produce, "_append_all", lambda *_: bytes(data.records))
     waiting: Any = produce.produce(request, ctx)
     # The coroutine begins in a later turn of the loop; before it, the loop reads whoever else has sent something.
     scratch[:] = bytes(len(scratch))
     assert asyncio.run(waiting) == batch
+
+
+def test_a_transaction_that_ended_while_others_were_asked_for_takes_nothing_more(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Partition 0 had records of it, so only partition 1 is asked for; meanwhile it is aborted in both."""
+    asked, known = ("t", 1), SimpleNamespace(place=("t", 0), is_of_ongoing=True)
+
+    class Slow(Question):
+        def is_about(self, place: tuple[str, int]) -> bool:
+            return place == asked
+
+        async def wait(self) -> None:
+            known.is_of_ongoing = False
+
+        def refusals(self) -> dict[Any, Any]:
+            return {asked: ErrorCode.NOT_ENOUGH_REPLICAS}
+
+    batches = [known, SimpleNamespace(place=asked, is_of_ongoing=False)]
+    monkeypatch.setattr(produce, "_transactional_batches", lambda *_: batches)
+    monkeypatch.setattr(produce, "check_batches", lambda *_: ({}, Slow()))
+    monkeypatch.setattr(produce, "_append_all", lambda _request, _ctx, refused: refused)
+    ctx: Any = SimpleNamespace(broker=None, version=10, allows=lambda *_: True)
+    request = ProduceRequest(transactional_id="id", acks=-1, timeout_ms=1000, topic_data=[])
+    waiting: Any = produce.produce(request, ctx)
+    assert asyncio.run(waiting) == {("t", 0): ErrorCode.INVALID_TXN_STATE, asked: ErrorCode.NOT_ENOUGH_REPLICAS}
 
 
 @pytest.fixture

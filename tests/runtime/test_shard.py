@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from millstream.protocol.errors import CoordinatorLoading, ErrorCode, NotCoordinator, ProducerFenced
+from millstream.protocol.errors import CoordinatorLoading, ErrorCode, NotCoordinator, NotEnoughReplicas, ProducerFenced
 from millstream.protocol.messages.transactions.transaction_log import TransactionLogKey
-from millstream.replicated import Decision, Record, Reply
+from millstream.replicated import Decision, Record, Reply, Schedule
 from millstream.runtime.shard import Shard, Stage
 from millstream.testing.loop import VirtualLoop
 
@@ -224,3 +224,30 @@ async def _too_few_replicas() -> None:
 
 def test_nobody_waits_for_ever_for_replicas_that_are_gone() -> None:
     VirtualLoop().run(_too_few_replicas())
+
+
+def test_what_is_due_stays_due_until_it_can_be_written() -> None:
+    """Fewer replicas than min.insync.replicas: a member whose session has ended is put out as soon as there are."""
+    record = Record(TransactionLogKey(transactional_id="t"), None)
+    refusals = 3
+
+    async def main() -> int:
+        scene = Scene()
+        tried: list[float] = []
+        loop = asyncio.get_running_loop()
+        write = scene.journal.append_internal
+
+        def refused_at_first(batch: bytearray, now_ms: int) -> int:
+            tried.append(loop.time())
+            if len(tried) <= refusals:
+                raise NotEnoughReplicas("two are in sync, three are required")
+            return write(batch, now_ms)
+
+        scene.journal.append_internal = refused_at_first  # type: ignore[method-assign]
+        scene.shard.machine.on_timer = lambda *_: Decision(records=(record,))  # type: ignore[method-assign]
+        scene.shard.run(lambda *_: Decision(timers=(Schedule("session", 1_000),)))
+        await asyncio.sleep(3_600)
+        assert scene.journal.end == 1
+        return len(tried)
+
+    assert VirtualLoop().run(main()) == refusals + 1

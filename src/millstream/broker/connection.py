@@ -283,6 +283,10 @@ class Connection(asyncio.BufferedProtocol):
                 self._blame_ourselves(call, error)
                 return
             self._task = None
+            if answer.response is None:
+                # Nothing is answered (acks=0): those behind it must not wait for that.
+                self._answers.remove(answer)
+                self._queued_bytes -= answer.request_bytes
             self._send_ready()
             self.serve()
 

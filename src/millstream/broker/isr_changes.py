@@ -27,6 +27,8 @@ from millstream.runtime.logs import Logger
 from millstream.settings import REPLICA_LAG_TIME_MAX_MS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from millstream.broker.fetch_sessions import Wanted
     from millstream.broker.node import Node
     from millstream.broker.partition import Partition
@@ -99,6 +101,17 @@ class IsrChanges:
         """Alive as far as the metadata knows, and the very process that fetched (KIP-903)."""
         broker = self._node.image.brokers.get(follower.id)
         return broker is not None and broker.active and follower.broker_epoch in (-1, broker.epoch)
+
+    def brokers_changed(self, brokers: Iterable[int]) -> None:
+        """Nobody waits for a joiner whose broker was fenced, or has been replaced by another process."""
+        changed = set(brokers)
+        if not changed:
+            return
+        for partition in self._node.partitions:
+            if partition.leader is not None:
+                for joiner in partition.leader.joiners():
+                    if joiner.id in changed and not self._may_be_in_sync(joiner):
+                        partition.wait_for_joiner(joiner, waits=False)
 
     # --- going out
 

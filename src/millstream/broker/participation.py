@@ -75,7 +75,7 @@ class Participation:
 
     __slots__ = (
         "_abortable", "_add", "_asked", "_epoch", "_markers", "_node", "_partitions", "_producer_id", "_retriable",
-        "_transactional_id",
+        "_roles", "_transactional_id",
     )  # fmt: skip
 
     def __init__(
@@ -100,13 +100,18 @@ class Participation:
         self._retriable = retriable
         self._asked: Deferred | None = None
         self._markers: dict[Place, int] = {}
+        self._roles: dict[Place, int] = {}
 
     def ask(self) -> None:
         """Put the question, or put it again: markers that came before do not count against this answer."""
         self._markers = self._last_markers()
+        self._roles = {place: partition.role_changes for place, partition in self._partitions.items()}
         self._asked = take_part(
             self._node, self._transactional_id, self._producer_id, self._epoch, list(self._partitions), add=self._add
         )
+
+    def is_about(self, place: Place) -> bool:
+        return place in self._partitions
 
     @property
     def is_settled(self) -> bool:
@@ -143,6 +148,9 @@ class Participation:
         for place, code in self._asked.response.items():
             if code is not ErrorCode.NONE:
                 refused[place] = self._for_client(code)
+            elif self._partitions[place].role_changes != self._roles[place]:
+                # Markers may have come from another leader, who is the one to judge by them.
+                refused[place] = self._retriable
             elif self._was_overtaken(place):
                 refused[place] = ErrorCode.INVALID_TXN_STATE
         return refused

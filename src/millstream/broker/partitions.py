@@ -118,6 +118,7 @@ class Partitions:
                 self._host(topic, indexes, image)
         self._follow_topic_settings(image, changed)
         self._node.replica_fetchers.brokers_changed(changes.brokers)
+        self._node.isr_changes.brokers_changed(changes.brokers)
 
     def load(self, image: MetadataImage) -> None:
         """Host everything that a first image says lives here."""

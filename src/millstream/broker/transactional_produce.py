@@ -44,6 +44,12 @@ class Batch(NamedTuple):
     partition: Partition
     records: Buffer
 
+    @property
+    def is_of_ongoing(self) -> bool:
+        """Whether its transaction has records in its partition already."""
+        producer_id, epoch, _ = _PRODUCER.unpack_from(self.records, _PRODUCER_AT)
+        return has_ongoing(self.partition, producer_id, epoch)
+
 
 class Check(NamedTuple):
     """What is known before the coordinator is asked: partitions that are refused, and the question for others."""

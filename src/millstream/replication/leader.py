@@ -148,6 +148,10 @@ class PartitionLeader:
         joiner.holds_back = waits
         return self._settle()
 
+    def joiners(self) -> list[Follower]:
+        """Those whom the high watermark waits for though they are not in sync yet."""
+        return [follower for follower in self.followers.values() if follower.holds_back]
+
     def lagging(self, leader_end: int, now_ms: int, lag_max_ms: int) -> tuple[int, ...]:
         """Members of the ISR that have not caught up for too long."""
         return tuple(
@@ -187,6 +191,9 @@ class PartitionLeader:
         if partition_epoch > self.partition_epoch:
             self.partition_epoch = partition_epoch
             self.proposal = None
+            for member in {*self.isr, *isr} & self.followers.keys():
+                # Who came in counts as a member now; nobody waits for one who was put out before it has asked again.
+                self.followers[member].holds_back = False
             self.isr = isr
         if replicas is not None and replicas != self.replicas:
             self.replicas = replicas

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from millstream.runtime.ports import Clock
 
 _log = Logger("millstream.shard")
+# When a timer's decision could not be written.
+AGAIN_AFTER_MS = 500
 
 
 class Machine(Protocol):
@@ -155,7 +157,8 @@ class Shard(Generic[M]):
         if self.stage is not Stage.ACTIVE:
             raise NotCoordinator
 
-    def _carry_out(self, decision: Decision[Any], token: Token | None) -> None:
+    def _carry_out(self, decision: Decision[Any], token: Token | None) -> bool:
+        """False if it could not be written, and the decision does not say what comes of that."""
         if decision.records:
             try:
                 self._append(decision)
@@ -166,7 +169,7 @@ class Shard(Generic[M]):
                     self._carry_out(decision.undo(failure.code), None)
                 if token is not None:
                     self._refuse(token, failure.code)
-                return
+                return decision.undo is not None
         self._set_timers(decision.timers)
         if not self._journal.is_committed(self._last_offset):
             for reply in decision.replies:
@@ -174,6 +177,7 @@ class Shard(Generic[M]):
             if token is not None and decision.response is not None:
                 self._give_up_later(token)
         self._once_committed(partial(self._speak, decision, token), self._last_offset)
+        return True
 
     def _append(self, decision: Decision[Any]) -> None:
         now_ms = self._clock.wall_ms()
@@ -261,7 +265,10 @@ class Shard(Generic[M]):
         if self.stage is not Stage.ACTIVE:
             return
         try:
-            self._carry_out(self.machine.on_timer(key, self._clock.wall_ms()), None)
+            if not self._carry_out(self.machine.on_timer(key, self._clock.wall_ms()), None):
+                # There are too few replicas, or the disk is full. What is due stays due: a member that is gone would
+                # keep its partitions for ever.
+                self._set_timers((Schedule(key, AGAIN_AFTER_MS),))
         except BrokerError as error:
             _log.warning("a timer's decision was refused", key=str(key), error=str(error))
 

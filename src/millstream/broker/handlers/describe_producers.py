@@ -1,10 +1,10 @@
-"""DescribeProducers: the producers that wrote to a partition lately, as its leader knows them (KIP-664)."""
+"""DescribeProducers: the producers that wrote to a partition lately, as any of its replicas knows them (KIP-664)."""
 
 from __future__ import annotations
 
 from millstream.broker.dispatch import Context, handles
-from millstream.broker.led_partitions import led_partition
-from millstream.protocol.errors import BrokerError, TopicAuthorizationFailed
+from millstream.broker.leader_hints import why_not_hosted
+from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -30,14 +30,11 @@ def describe_producers(request: DescribeProducersRequest, ctx: Context) -> Descr
 
 
 def _describe(topic: str, index: int, ctx: Context) -> PartitionResponse:
-    try:
-        if not _READ.granted(ctx.allows, topic):
-            raise TopicAuthorizationFailed
-        log = led_partition(ctx.broker, topic, index).log
-    except BrokerError as refusal:
-        return PartitionResponse(
-            partition_index=index, error_code=refusal.code, error_message=refusal.message, active_producers=[]
-        )
+    if not _READ.granted(ctx.allows, topic):
+        return _refused(index, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    partition = ctx.broker.partitions.get(topic, index)
+    if partition is None:
+        return _refused(index, why_not_hosted(ctx.broker, topic, index))
     producers = [
         ProducerState(
             producer_id=producer.producer_id,
@@ -47,6 +44,10 @@ def _describe(topic: str, index: int, ctx: Context) -> PartitionResponse:
             coordinator_epoch=producer.coordinator_epoch,
             current_txn_start_offset=producer.txn_first_offset,
         )
-        for producer in log.producers.all()
+        for producer in partition.log.producers.all()
     ]
     return PartitionResponse(partition_index=index, active_producers=producers)
+
+
+def _refused(index: int, code: ErrorCode) -> PartitionResponse:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=code.meaning, active_producers=[])

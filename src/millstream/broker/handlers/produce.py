@@ -223,7 +223,13 @@ async def _wait_and_append(
     request: ProduceRequest, ctx: Context, refused: dict[tuple[str, int], ErrorCode], question: Participation
 ) -> ProduceResponse | None:
     await question.wait()
-    outcome = _append_all(request, ctx, refused | question.refusals())
+    # Nobody was asked where the transaction had records already; but it may have ended while others were asked for.
+    ended = {
+        batch.place: ErrorCode.INVALID_TXN_STATE
+        for batch in _transactional_batches(request, ctx)
+        if not question.is_about(batch.place) and not batch.is_of_ongoing
+    }
+    outcome = _append_all(request, ctx, ended | refused | question.refusals())
     if isinstance(outcome, Deferred):
         response: ProduceResponse = await outcome.wait()
         return response
