@@ -307,7 +307,7 @@ class _Fetcher:
             raise PeerUnreachable(f"the leader refused a fetch: {code.name}")
         self._failures = 0
         out_of_range: list[tuple[Key, Position]] = []
-        syncs = []
+        to_sync: list[Partition] = []
         for topic in answer.responses:
             for data in topic.partitions:
                 key = (topic.topic_id, data.partition_index)
@@ -318,11 +318,11 @@ class _Fetcher:
                 if self._carry_out(key, followed, told.position, data):
                     out_of_range.append((key, told.position))
                 elif self._logs.waits_for_sync(followed.partition):
-                    syncs.append(self._node.durability.sync(followed.partition))
+                    to_sync.append(followed.partition)
         self._without_session = answer.session_id == 0
         self._session.answered(answer.session_id)
-        if syncs:
-            await asyncio.gather(*syncs)
+        if to_sync:
+            await asyncio.gather(*map(self._node.durability.sync, to_sync))
         for key, position in out_of_range:
             await self._find_place(key, position)
 
