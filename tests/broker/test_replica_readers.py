@@ -9,6 +9,7 @@ from tests.broker.replica_scene import TOPIC, Scene, play
 from millstream.client.admin.topics import delete_records
 from millstream.client.groups import Committed, commit_offsets, committed_offsets
 from millstream.protocol.errors import ErrorCode
+from millstream.protocol.messages.describe_producers import DescribeProducersRequest, TopicRequest
 from millstream.security.operations import Operation
 
 RACKS = {node_id: {"broker.rack": f"rack-{node_id}"} for node_id in (1, 2, 3)}
@@ -136,5 +137,21 @@ def test_a_follower_needs_no_right_to_read_topics() -> None:
         await scene.wrote(1, "a")
         assert (await scene.fetch(1, 0)).error_code == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         assert scene.contents(2) == scene.contents(1) != b""
+
+    play(scenario)
+
+
+def test_a_follower_tells_who_wrote_to_its_replica() -> None:
+    """KIP-664: `find-hanging --broker-id` asks one broker for all of its partitions, led or not."""
+
+    async def scenario(scene: Scene) -> None:
+        await scene.create([1, 2])
+        await scene.wrote(1, "a")
+        await scene.same_everywhere(1, 2)
+        request = DescribeProducersRequest(topics=[TopicRequest(name=TOPIC, partition_indexes=[0])])
+        codes = {
+            node_id: (await scene.ask(node_id, request, 0)).topics[0].partitions[0].error_code for node_id in (1, 2, 3)
+        }
+        assert codes == {1: ErrorCode.NONE, 2: ErrorCode.NONE, 3: ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
     play(scenario)

@@ -129,9 +129,9 @@ class IsrChanges:
             if leader is None or not leader.followers:
                 continue
             end_offset = partition.log.end_offset
-            for follower in leader.followers.values():
-                if follower.holds_back and not follower.is_caught_up(end_offset, now_ms, lag_max_ms):
-                    partition.wait_for_joiner(follower, waits=False)
+            for joiner in leader.joiners():
+                if not joiner.is_caught_up(end_offset, now_ms, lag_max_ms):
+                    partition.wait_for_joiner(joiner, waits=False)
             lagging = leader.lagging(end_offset, now_ms, lag_max_ms)
             if lagging and leader.proposal is None:
                 _log.info("followers lag", topic=partition.topic, partition=partition.index, lagging=str(list(lagging)))

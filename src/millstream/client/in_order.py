@@ -87,8 +87,9 @@ class InOrder:
             # An answer that did not come counts as a connection that was lost, which it is by now: the number tells a
             # broker that has the batch already.
             patience_ms -= int((loop.time() - began_s) * 1000)
-            if patience_ms <= 0 or unless_safe(failure, batches) is not failure:
-                raise unless_safe(failure, batches)
+            final = unless_safe(failure, batches)
+            if patience_ms <= 0 or final is not failure:
+                raise final
         self._again += 1
         try:
             await _wait_for(before)
