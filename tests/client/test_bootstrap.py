@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -28,11 +27,9 @@ def test_a_server_that_refuses_is_passed_over(millstream: MillstreamProcess) -> 
 def test_a_server_that_is_silent_is_passed_over_within_a_moment(millstream: MillstreamProcess) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         servers = f"127.0.0.1:{silent.getsockname()[1]},{millstream.bootstrap_servers}"
-        with SyncClient({"bootstrap.servers": servers}) as client:
-            started = time.monotonic()
+        # The silent one would be waited for longer than any test may take.
+        with SyncClient({"bootstrap.servers": servers, "socket.connection.setup.timeout.ms": "3600000"}) as client:
             client.run(list_topics)
-            # Far below the ten seconds that the silent one would be waited for.
-            assert time.monotonic() - started < 9
 
 
 def test_when_nobody_answers_everybody_is_named_at_once() -> None:

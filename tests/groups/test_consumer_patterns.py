@@ -53,10 +53,10 @@ def test_what_re2_cannot_match_in_linear_time_is_no_pattern(pattern: str) -> Non
 
 def test_a_pattern_that_would_take_others_years_is_matched_at_once() -> None:
     names = ["a" * 249] * 100
-    start = time.perf_counter()
+    start = time.thread_time()
     assert matching("(a|aa)+b", names) == frozenset()
     assert matching("(a*)*(a*)*(a*)*c", names) == frozenset()
-    assert time.perf_counter() - start < 30
+    assert time.thread_time() - start < 30
 
 
 def test_topics_created_later_are_found_at_the_next_look_up() -> None:

@@ -5,40 +5,37 @@ from __future__ import annotations
 import gc
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-import pytest
 from pyspark import TaskContext
 
-from millstream.spark import worker_memory
 from millstream.spark.worker_memory import keep_what_is_loaded
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from tests.support.alone import run_alone
 
 
-@pytest.fixture(autouse=True)
-def nothing_kept(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(worker_memory, "_modules_seen", 0)
-    gc.unfreeze()
-    yield
-    gc.unfreeze()
+def kept_by_a_driver() -> int:
+    keep_what_is_loaded()
+    return gc.get_freeze_count()
+
+
+def kept_by_a_task() -> tuple[int, int, int]:
+    """Objects kept at first, after the task made 100,000 of them, and after a module was loaded as well."""
+    TaskContext.get = object  # type: ignore[method-assign, assignment]
+    keep_what_is_loaded()
+    first = gc.get_freeze_count()
+    made = [[] for _ in range(100_000)]  # type: ignore[var-annotated]
+    keep_what_is_loaded()
+    then = gc.get_freeze_count()
+    sys.modules["loaded_later"] = ModuleType("loaded_later")
+    keep_what_is_loaded()
+    return first, then, gc.get_freeze_count() if made else 0
 
 
 def test_a_driver_is_left_alone() -> None:
-    keep_what_is_loaded()
-    assert gc.get_freeze_count() == 0
+    assert run_alone(kept_by_a_driver) == 0
 
 
-def test_a_task_keeps_what_was_loaded_and_only_that(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(TaskContext, "get", object)
-    keep_what_is_loaded()
-    kept = gc.get_freeze_count()
-    assert kept > 0
-    # So many that what others in this process let go of meanwhile makes no difference.
-    made = [[] for _ in range(100_000)]  # type: ignore[var-annotated]
-    keep_what_is_loaded()
-    assert gc.get_freeze_count() < kept + len(made) // 2, "what tasks make is garbage one day"
-    monkeypatch.setitem(sys.modules, "loaded_later", ModuleType("loaded_later"))
-    keep_what_is_loaded()
-    assert gc.get_freeze_count() > kept + len(made) // 2
+def test_a_task_keeps_what_was_loaded_and_only_that() -> None:
+    first, then, later = run_alone(kept_by_a_task)
+    assert first > 0
+    assert then < first + 50_000, "what tasks make is garbage one day"
+    assert later > first + 50_000

@@ -172,12 +172,12 @@ def test_an_empty_key_is_a_key() -> None:
 def test_a_listener_that_leaves_is_no_error(capfd: pytest.CaptureFixture[str]) -> None:
     view = rows()
     with StoreServer({"rows": view}) as server:
-        before = threading.enumerate()
         host, port = server.address.removeprefix("http://").split(":")
         with socket.create_connection((host, int(port)), timeout=30) as listener:
             listener.sendall(b"GET /stores/rows/-/changes HTTP/1.1\r\nHost: x\r\n\r\n")
             assert listener.recv(100)
-            answering = [each for each in threading.enumerate() if each not in before]
+            answering = [each for each in threading.enumerate() if "process_request_thread" in each.name]
+            assert answering
             # Gone at once, without a goodbye.
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
@@ -189,7 +189,10 @@ def test_a_listener_that_leaves_is_no_error(capfd: pytest.CaptureFixture[str]) -
         wait_until(left, "the server to see that nobody listens", within_s=60)
         for thread in answering:
             thread.join(60)
-    assert capfd.readouterr().err == ""
+    # Clients of other tests may still write to the same stderr: only what Python says of a failed handler counts.
+    said = capfd.readouterr().err
+    assert "Traceback" not in said
+    assert "Exception" not in said
 
 
 def get(server: StoreServer, path: str) -> Any:
