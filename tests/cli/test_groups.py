@@ -75,31 +75,50 @@ def test_a_new_group_starts_at_the_end_and_its_place_is_kept(ok: Run, run: Run, 
         assert run("consume", topic, "--group", group, *wrong).code == 2
 
 
-def test_two_readers_share_and_the_one_that_stays_gets_all(cluster: RunningBroker, ok: Run, topic: str) -> None:
+def test_two_readers_share_and_the_one_that_stays_gets_all(
+    cluster: RunningBroker, ok: Run, topic: str, tmp_path: Path
+) -> None:
     group = f"{topic}-group"
     command = [sys.executable, "-m", "millstream.cli.main", "consume", topic, "--group", group, "--from-beginning"]
-    readers = [
-        subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(cluster.bootstrap_servers)) for _ in range(2)
-    ]
+    shown, said = ([tmp_path / f"{number}.{end}" for number in range(2)] for end in ("out", "err"))
 
-    def shares() -> list[int]:
+    def start(out: Path, err: Path) -> subprocess.Popen[bytes]:
+        with out.open("wb") as stdout, err.open("wb") as stderr:
+            return subprocess.Popen(command, stdout=stdout, stderr=stderr, env=environment(cluster.bootstrap_servers))
+
+    readers = [start(*files) for files in zip(shown, said, strict=True)]
+
+    def members() -> list[dict[str, object]]:
         listed = group in [row["group"] for row in rows(ok("group", "list", "--json").out)]
-        found = rows(ok("group", "members", group, "--json").out) if listed else []
-        return sorted(len(row["partitions"]) for row in found)  # type: ignore[arg-type]
+        return rows(ok("group", "members", group, "--json").out) if listed else []
+
+    def until_shared(expected: list[int], what: str) -> None:
+        try:
+            wait_until(
+                lambda: sorted(len(row["partitions"]) for row in members()) == expected,  # type: ignore[arg-type]
+                what,
+                within_s=120,
+            )
+        except TimeoutError as late:
+            late.add_note(f"members: {members()}")
+            late.add_note(f"readers ended with {[reader.poll() for reader in readers]}")
+            late.add_note(f"readers said {[file.read_text() for file in said]}")
+            raise
 
     try:
-        wait_until(lambda: shares() == [1, 2], "two members with partitions", within_s=120)
-        # Ctrl-C leaves the group, so nobody waits for the session to end.
+        until_shared([1, 2], "two members with partitions")
+        # Ctrl-C leaves the group, so the other does not wait for the session to end.
         readers[0].send_signal(signal.SIGINT)
-        wait_until(lambda: shares() == [3], "one member with all partitions", within_s=120)
+        until_shared([3], "one member with all partitions")
         assert readers[0].wait(timeout=60) == 130
     finally:
         for reader in readers:
             reader.kill()
-    shown = b"".join(reader.communicate()[0] for reader in readers).split()
-    # Nothing is lost on the way, whoever showed it; at a rebalance something may be shown twice.
-    assert {int(line) for line in shown} == set(range(10))
-    assert len(shown) >= 30
+            reader.wait()
+    values = [int(line) for file in shown for line in file.read_text().split()]
+    # Nothing is lost on the way; at a rebalance something may be shown twice.
+    assert set(values) == set(range(10))
+    assert len(values) >= 30
 
 
 def test_members_that_have_nothing_to_read_are_idle(cluster: RunningBroker, ok: Run, topic: str) -> None:

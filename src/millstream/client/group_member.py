@@ -163,9 +163,9 @@ class GroupMember:
         return read_assignment(response.assignment)
 
     async def _partition_counts(self, topics: Sequence[str]) -> dict[str, int]:
-        """Topics that do not exist, or are not shown to us, have no partitions to give."""
+        """Topics that do not exist, or are not shown to us, have no partitions to give yet."""
         found = await self._client.metadata.topics(sorted(set(topics)))
-        return {name: len(topic.partitions) for name, topic in found.items() if not isinstance(topic, Refusal)}
+        return {name: 0 if isinstance(topic, Refusal) else len(topic.partitions) for name, topic in found.items()}
 
     async def has_outdated_assignment(self) -> bool:
         """Whether this member leads the group and its topics have more partitions than it gave out."""

@@ -56,6 +56,8 @@ class GroupReader:
         self._read_committed = read_committed
         self._tail: Tail | None = None
         self._beating: asyncio.Task[None] | None = None
+        # The call of `next` that is under way.
+        self._reading: asyncio.Task[object] | None = None
         self._passed: dict[TopicPartition, int] = {}
         self._committed_at_s = 0.0
 
@@ -74,6 +76,13 @@ class GroupReader:
         The time counts from when it has its partitions: whoever gives up after half a second without a record does not
         want to give up because joining took so long.
         """
+        self._reading = asyncio.current_task()
+        try:
+            return await self._next(timeout_ms)
+        finally:
+            self._reading = None
+
+    async def _next(self, timeout_ms: int) -> list[Arrived]:
         loop = asyncio.get_running_loop()
         deadline_s = loop.time() + timeout_ms / 1000
         while True:
@@ -97,7 +106,14 @@ class GroupReader:
         return self._beating is None or self._beating.done()
 
     async def close(self) -> None:
-        """Commit, and leave the group at once; brief when the coordinator does not answer."""
+        """Commit, and leave the group at once; brief when the coordinator does not answer.
+
+        A call of `next` that is still under way ends first: after Ctrl-C it would find itself without heartbeats, and
+        join the group again behind the back of the member that has left.
+        """
+        if (reading := self._reading) is not None:
+            reading.cancel()
+            await asyncio.wait([reading])
         try:
             await self._stop()
             await self._commit(CLOSE_TIMEOUT_MS)
