@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
-# One more than there are processors: many tests wait for a process or a session. A file stays together, its brokers serve it in turn.
-WORKERS ?= 3
-PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile
+# Twice as many as there are processors: most slow tests wait for a process or a session half of the time. A file stays
+# together, its brokers serve it in turn; the longest files come first (tests/support/longest_first.py).
+WORKERS ?= 4
+PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 FAST := not slow and not clients and not java
 
 .DEFAULT_GOAL := help

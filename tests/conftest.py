@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, Verbosity, settings
 
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.longest_first import LongestFirst
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.own_broker import own_broker_of
 from tests.support.simulator_time import pytest_terminal_summary  # noqa: F401  # pytest finds it here
@@ -51,6 +52,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(LongestFirst())
     # A shell starts background jobs (`make test &`) with SIGINT ignored, and every process below inherits that: what
     # Ctrl-C does to a command could not be tested there.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
