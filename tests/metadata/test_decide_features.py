@@ -13,6 +13,7 @@ from millstream.metadata.decide_features import (
     decide_update_features,
 )
 from millstream.metadata.features import SUPPORTED_FEATURES
+from millstream.protocol.codec import decode, encode
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.metadata.feature_level import FeatureLevelRecord
 from millstream.protocol.messages.metadata.no_op import NoOpRecord
@@ -81,6 +82,27 @@ def test_one_refusal_refuses_all(refused):
     assert decision.response.error_message
     assert decision.response.results == []
     assert decision.records == ()
+
+
+@pytest.mark.parametrize(
+    ("level", "allowed", "code"),
+    [
+        (24, True, ErrorCode.NONE),
+        (24, False, ErrorCode.INVALID_UPDATE_VERSION),
+        (22, True, ErrorCode.INVALID_UPDATE_VERSION),
+        (29, True, ErrorCode.NONE),
+        (30, True, ErrorCode.NONE),
+    ],
+)
+def test_version_0_allows_a_safe_downgrade_with_a_flag(level, allowed, code):
+    asked = FeatureUpdateKey(feature="metadata.version", max_version_level=level, allow_downgrade=allowed)
+    sent = encode(UpdateFeaturesRequest(feature_updates=[asked]), 0)
+    image = cluster(level=29)
+    decision = decide_update_features(
+        image, decode(UpdateFeaturesRequest, 0, sent), supported=SUPPORTED_FEATURES, node_id=1, kraft=DYNAMIC
+    )
+    assert decision.response.error_code == code
+    assert after(image, decision).metadata_version == (level if code == ErrorCode.NONE else 29)
 
 
 def test_a_downgrade_between_levels_with_the_same_records_is_safe():

@@ -108,7 +108,8 @@ def _check(update: FeatureUpdateKey, current: int) -> None:
         raise InvalidUpdateVersion(f"{name} cannot have level {level}: levels start at 0.")
     if update.upgrade_type not in {UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE}:
         raise InvalidUpdateVersion(f"{update.upgrade_type} is no way to change {name}.")
-    if level < current and update.upgrade_type == UPGRADE:
+    # Version 0 has no upgrade_type: there `allow_downgrade` permits a safe downgrade and asks for none (KIP-584).
+    if level < current and update.upgrade_type == UPGRADE and not update.allow_downgrade:
         raise InvalidUpdateVersion(
             f"{name} has level {current}, and {level} is a downgrade, which must be asked for as one."
         )
