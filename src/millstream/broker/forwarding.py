@@ -2,8 +2,9 @@
 
 A client need not know who the active controller is: whatever broker it asks puts the request, as it came, into an
 Envelope together with the client's principal and address, and the answer inside goes back to the client unchanged.
-While no controller is active the request waits, and after a while its own handler answers here, with NOT_CONTROLLER:
-the client asks again.
+While no controller is active the request waits. When its own timeout has passed (request_timeouts.py) the client gets
+REQUEST_TIMED_OUT; if it has more time than a client waits for a response, its own handler answers here before that,
+with NOT_CONTROLLER: the client asks again.
 
 What a broker changes on a client's behalf (a topic that Metadata makes) takes the same way: `create_topics`.
 """
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from millstream.broker.dispatch import answer_of
 from millstream.broker.metadata_changes import change_metadata
+from millstream.broker.request_timeouts import timeout_of, within_timeout
 from millstream.metadata.decide_create_topics import decide_create_topics
 from millstream.protocol.codec import decode, encode
 from millstream.protocol.declare import declaration
@@ -58,10 +60,18 @@ class Passed:
 
 async def forward(frame: bytes, call: Call, body: int, ctx: Context) -> Any:
     """The active controller's answer; or the own handler's, where this node is it by now or there is none."""
+    request, _ = call.decode(memoryview(frame), body)
+    timeout_ms = timeout_of(request)
+    if timeout_ms is not None and timeout_ms <= 0:
+        return await answer_of(call.handling.call(request, ctx))  # its time is over, or it needs no controller
+    return await within_timeout(request, partial(_forward, frame, request, call, ctx))
+
+
+async def _forward(frame: bytes, request: Any, call: Call, ctx: Context) -> Any:
+    # A timeout cancels this, which leaves the connection to the controller to the other requests on it.
     try:
         return Passed(await _pass_on(ctx.broker, frame, ctx.principal, ctx.connection.peer_host))
     except BrokerError:
-        request, _ = call.decode(memoryview(frame), body)
         return await answer_of(call.handling.call(request, ctx))
 
 
@@ -77,7 +87,7 @@ async def create_topics(node: Node, creation: CreateTopicsRequest, ctx: Context 
     """Make topics for a client, or where `ctx` is None for this broker itself; those made are in the image after it."""
     allows: Callable[[str], bool] = (lambda _: True) if ctx is None else partial(_CREATE.granted, ctx.allows)
     if node.controller.is_active:
-        submit = node.controller.submit if ctx is None else partial(change_metadata, ctx)
+        submit = node.controller.submit if ctx is None else partial(change_metadata, ctx, creation)
         return await submit(
             lambda image, _: decide_create_topics(
                 image, creation, settings=node.settings, random=node.ports.random, may_create=allows

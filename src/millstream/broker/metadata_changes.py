@@ -4,15 +4,19 @@ A decision comes with its answer, which is true once its records are committed. 
 the same answer with the error in every entry tells the client so. Without it the connection would have to be closed,
 and an administrator would see a disconnect where the broker knows the reason.
 
+A request that has a timeout is answered with REQUEST_TIMED_OUT when that has passed (request_timeouts.py).
+
 A node that is not the active controller answers in the same way, with NOT_CONTROLLER; except that a request from an
 Envelope goes back to the broker that sent it, which looks for the active controller again.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from millstream.broker.dispatch import ForwardedContext
+from millstream.broker.request_timeouts import within_timeout
 from millstream.protocol.errors import NotController, StorageError
 
 if TYPE_CHECKING:
@@ -25,8 +29,18 @@ if TYPE_CHECKING:
 Response = TypeVar("Response")
 
 
-async def change_metadata(ctx: Context, decide: Callable[[MetadataImage, int], Decision[Response]]) -> Response:
-    """Decide, commit, answer; the answer says KAFKA_STORAGE_ERROR where nothing could be written."""
+async def change_metadata(
+    ctx: Context,
+    request: Any,
+    decide: Callable[[MetadataImage, int], Decision[Response]],
+    *,
+    may_change: Callable[[str], bool] = lambda _: True,
+) -> Response:
+    """Decide, commit, answer within the request's timeout; KAFKA_STORAGE_ERROR where nothing could be written."""
+    return await within_timeout(request, partial(_change, ctx, decide), may_change=may_change)
+
+
+async def _change(ctx: Context, decide: Callable[[MetadataImage, int], Decision[Response]]) -> Response:
     decided: list[Response] = []
 
     def remember(image: MetadataImage, now_ms: int) -> Decision[Response]:

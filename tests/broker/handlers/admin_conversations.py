@@ -31,6 +31,7 @@ from millstream.protocol.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsTopics,
 )
+from millstream.protocol.messages.metadata_api import MetadataRequest, MetadataRequestTopic
 from millstream.protocol.messages.unregister_broker import UnregisterBrokerRequest
 from millstream.protocol.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from millstream.protocol.uuid import ZERO_UUID, Uuid
@@ -327,6 +328,12 @@ def update_features(talk: Talk) -> None:
             update = FeatureUpdateKey(feature=feature, max_version_level=level, upgrade_type=how)
             request = UpdateFeaturesRequest(feature_updates=[update], validate_only=True)
             talk.ask(f"{feature} {level} by {how}, version {version}", request, version)
+    # Version 0 has no trial run: what goes down here goes up again.
+    for allowed in (True, False):
+        for feature, level in (("group.version", 0), ("group.version", 1), ("metadata.version", 22), ("nope", 0)):
+            update = FeatureUpdateKey(feature=feature, max_version_level=level, allow_downgrade=allowed)
+            label = f"{feature} {level}, downgrade {'allowed' if allowed else 'not allowed'}"
+            talk.ask(label, UpdateFeaturesRequest(feature_updates=[update]), 0)
     both = [
         FeatureUpdateKey(feature=name, max_version_level=level) for name, level in (("metadata.version", 30), ("a", 1))
     ]
@@ -376,6 +383,74 @@ def move_partitions(talk: Talk) -> None:
     listing("none listed", [])
 
 
+def no_time(talk: Talk) -> None:
+    """A timeout of 0 or less: some requests have timed out before anything is looked at, others have no timeout."""
+    topic_id = talk.topic("t", 2)
+    n = talk.name
+    created = [_topic(n("t")), _topic(n("a b")), _topic(n("d")), _topic(n("d")), _topic("__cluster_metadata")]
+    by_name, by_id = ((n("t"), ZERO_UUID), (None, topic_id))
+    grown = [CreatePartitionsTopic(name=n(short), count=3, assignments=None) for short in ("t", "nope", "d", "d")]
+    elected = [TopicPartitions(topic=n("t"), partitions=[0, 9]), TopicPartitions(topic=n("nope"), partitions=[0])]
+    moved = [
+        ReassignableTopic(
+            name=n(short), partitions=[ReassignablePartition(partition_index=index, replicas=[1]) for index in (0, 9)]
+        )
+        for short in ("t", "nope")
+    ]
+    feature = FeatureUpdateKey(feature="metadata.version", max_version_level=30)
+
+    def create(*topics, validate_only=False):
+        return CreateTopicsRequest(topics=list(topics), validate_only=validate_only)
+
+    def delete(*topics):
+        return DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name, topic_id=found) for name, found in topics], timeout_ms=0
+        )
+
+    def delete_by_name(*shorts):
+        return DeleteTopicsRequest(topic_names=[n(short) for short in shorts], timeout_ms=0)
+
+    def grow(*topics):
+        return CreatePartitionsRequest(topics=list(topics), timeout_ms=0, validate_only=False)
+
+    for label, request, version in (
+        ("create", create(*created), 7),
+        ("create, version 2", create(*created), 2),
+        ("create, validated", create(_topic(n("new")), validate_only=True), 7),
+        ("create twice", create(*created[2:4]), 7),
+        ("create the cluster's log", create(created[4]), 7),
+        ("create nothing", create(), 7),
+        ("delete", delete(by_name, (n("nope"), ZERO_UUID), (None, ZERO_UUID)), 6),
+        ("delete by id", delete(by_id), 6),
+        ("delete both ways", delete((n("t"), topic_id)), 6),
+        ("delete no way", delete((None, ZERO_UUID)), 6),
+        ("delete nothing", delete(), 6),
+        ("delete, version 5", delete_by_name("t", "nope", "d", "d"), 5),
+        ("delete twice, version 1", delete_by_name("d", "d"), 1),
+        ("grow", grow(*grown), 3),
+        ("grow twice", grow(*grown[2:]), 3),
+        ("grow nothing", grow(), 3),
+        ("elect, version 0", ElectLeadersRequest(topic_partitions=elected), 0),
+        ("elect, version 1", ElectLeadersRequest(topic_partitions=elected), 1),
+        ("elect, unknown kind", ElectLeadersRequest(topic_partitions=elected, election_type=7), 2),
+        ("elect everywhere", ElectLeadersRequest(topic_partitions=None), 2),
+        ("elect nothing", ElectLeadersRequest(topic_partitions=[]), 2),
+        ("move", AlterPartitionReassignmentsRequest(topics=moved), 1),
+        ("move, version 0", AlterPartitionReassignmentsRequest(topics=moved), 0),
+        ("move nothing", AlterPartitionReassignmentsRequest(topics=[]), 1),
+        ("list moves", ListPartitionReassignmentsRequest(topics=None), 0),
+        ("update a feature", UpdateFeaturesRequest(feature_updates=[feature], validate_only=True), 2),
+    ):
+        for timeout_ms in (0, -1, -(2**31)):
+            request.timeout_ms = timeout_ms
+            talk.ask(f"{label}, {timeout_ms} ms", request, version)
+    names = [MetadataRequestTopic(name=n(short)) for short in ("t", "new")]
+    found = talk.client.call(MetadataRequest(topics=names, allow_auto_topic_creation=False), 12).topics
+    talk.heard["nothing happened"] = sorted(
+        [each.name.replace(talk.prefix, ""), len(each.partitions)] for each in found
+    )
+
+
 def unregister_broker(talk: Talk) -> None:
     talk.ask("a stranger", UnregisterBrokerRequest(broker_id=99), 0)
 
@@ -391,5 +466,6 @@ ADMIN: tuple[Callable[[Talk], None], ...] = (
     update_features,
     elect_leaders,
     move_partitions,
+    no_time,
     unregister_broker,
 )

@@ -37,6 +37,10 @@ ON_PURPOSE = {
     ("create_topics", "two that collide"): "Kafka checks new names against old ones, and not against each other",
     ("alter_configs_incrementally", "unknown of a broker"): "Kafka keeps it for plug-ins, which we don't have: a typo",
     ("alter_configs_incrementally", "no operation"): "INVALID_REQUEST rather than UNKNOWN_SERVER_ERROR",
+    (
+        "update_features",
+        "group.version 0, downgrade allowed",
+    ): "KIP-584's allow_downgrade, which Kafka does not look at",
     ("list_offsets", "with no isolation that exists"): "INVALID_REQUEST rather than UNKNOWN_SERVER_ERROR",
     ("refused_batches", "two batches"): "the log's start is told with every INVALID_RECORD; nobody reads it there",
     ("refused_batches", "cut"): "the same",

@@ -12,4 +12,4 @@ from millstream.protocol.messages.alter_configs import AlterConfigsRequest, Alte
 @handles(AlterConfigsRequest, versions="0-2", forwards=True)
 async def alter_configs(request: AlterConfigsRequest, ctx: Context) -> AlterConfigsResponse:
     authority = ConfigAuthority(ctx.broker.settings, ctx.broker.node_id, config_refusal(AlterConfigsRequest, ctx))
-    return await change_metadata(ctx, lambda image, _: decide_alter_configs(image, request, authority))
+    return await change_metadata(ctx, request, lambda image, _: decide_alter_configs(image, request, authority))

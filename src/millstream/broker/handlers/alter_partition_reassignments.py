@@ -22,4 +22,4 @@ async def alter_partition_reassignments(
         return AlterPartitionReassignmentsResponse(
             error_code=_ALTER.refusal, error_message="Altering the cluster is not allowed.", responses=[]
         )
-    return await change_metadata(ctx, lambda image, _: decide_alter_reassignments(image, request))
+    return await change_metadata(ctx, request, lambda image, _: decide_alter_reassignments(image, request))

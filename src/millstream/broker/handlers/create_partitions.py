@@ -16,13 +16,16 @@ from millstream.security.operations import needs_of
 @handles(CreatePartitionsRequest, versions="0-3", forwards=True)
 async def create_partitions(request: CreatePartitionsRequest, ctx: Context) -> CreatePartitionsResponse:
     broker = ctx.broker
+    may_alter = partial(_ALTER.granted, ctx.allows)
     return await change_metadata(
         ctx,
+        request,
         lambda image, _: decide_create_partitions(
             image,
             request,
             settings=broker.settings,
             random=broker.ports.random,
-            may_alter=partial(_ALTER.granted, ctx.allows),
+            may_alter=may_alter,
         ),
+        may_change=may_alter,
     )

@@ -16,14 +16,17 @@ _CREATE, _SEE_CONFIGS = needs_of(CreateTopicsRequest)
 @handles(CreateTopicsRequest, versions="2-7", forwards=True)
 async def create_topics(request: CreateTopicsRequest, ctx: Context) -> CreateTopicsResponse:
     broker = ctx.broker
+    may_create = partial(_CREATE.granted, ctx.allows)
     return await change_metadata(
         ctx,
+        request,
         lambda image, _: decide_create_topics(
             image,
             request,
             settings=broker.settings,
             random=broker.ports.random,
-            may_create=partial(_CREATE.granted, ctx.allows),
+            may_create=may_create,
             may_see_configs=partial(_SEE_CONFIGS.granted, ctx.allows),
         ),
+        may_change=may_create,
     )

@@ -16,14 +16,17 @@ _DELETE, _DESCRIBE = needs_of(DeleteTopicsRequest)
 
 @handles(DeleteTopicsRequest, versions="1-6", forwards=True)
 async def delete_topics(request: DeleteTopicsRequest, ctx: Context) -> DeleteTopicsResponse:
+    may_delete = partial(_DELETE.granted, ctx.allows)
     return await change_metadata(
         ctx,
+        request,
         lambda image, _: decide_delete_topics(
             image,
             request,
             version=ctx.version,
             enabled=ctx.broker.settings[DELETE_TOPIC_ENABLE],
-            may_delete=partial(_DELETE.granted, ctx.allows),
+            may_delete=may_delete,
             may_describe=partial(_DESCRIBE.granted, ctx.allows),
         ),
+        may_change=may_delete,
     )

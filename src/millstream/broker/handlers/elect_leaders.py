@@ -15,4 +15,4 @@ from millstream.security.operations import needs_of
 async def elect_leaders(request: ElectLeadersRequest, ctx: Context) -> ElectLeadersResponse:
     if not _ALTER.granted(ctx.allows):
         return ElectLeadersResponse(error_code=_ALTER.refusal, replica_election_results=[])
-    return await change_metadata(ctx, lambda image, _: decide_elect_leaders(image, request))
+    return await change_metadata(ctx, request, lambda image, _: decide_elect_leaders(image, request))

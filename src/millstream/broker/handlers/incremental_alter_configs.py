@@ -19,4 +19,6 @@ async def incremental_alter_configs(
     authority = ConfigAuthority(
         ctx.broker.settings, ctx.broker.node_id, config_refusal(IncrementalAlterConfigsRequest, ctx)
     )
-    return await change_metadata(ctx, lambda image, _: decide_incremental_alter_configs(image, request, authority))
+    return await change_metadata(
+        ctx, request, lambda image, _: decide_incremental_alter_configs(image, request, authority)
+    )

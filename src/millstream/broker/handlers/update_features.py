@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 async def update_features(request: UpdateFeaturesRequest, ctx: Context) -> UpdateFeaturesResponse:
     if not _ALTER.granted(ctx.allows):
         return UpdateFeaturesResponse(error_code=_ALTER.refusal, error_message="Altering the cluster is not allowed.")
-    return await change_metadata(ctx, lambda image, _: _decide(image, request, ctx))
+    return await change_metadata(ctx, request, lambda image, _: _decide(image, request, ctx))
 
 
 def _decide(image: MetadataImage, request: UpdateFeaturesRequest, ctx: Context) -> Decision[UpdateFeaturesResponse]:
