@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
 from tests.broker.test_quorum_cluster import FAST, Dynamic, active, adding, ask_active, play
 
 from millstream.protocol.errors import ErrorCode
@@ -43,6 +44,19 @@ def test_a_voter_is_added_though_there_is_all_the_time_in_the_world() -> None:
         await cluster.start()
         request = adding(cluster, 4)
         request.timeout_ms = LONGEST
+        assert (await ask_active(cluster, request)).error_code == ErrorCode.NONE
+
+    Dynamic(seed=8, nodes=4, settings=FAST).run(scenario)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_voter_is_added_within_the_quorums_time_where_the_request_gives_none(timeout_ms: int) -> None:
+    """As Apache Kafka does, which takes `controller.quorum.request.timeout.ms` whatever the request says."""
+
+    async def scenario(cluster: SimulatedCluster) -> None:
+        await cluster.start()
+        request = adding(cluster, 4)
+        request.timeout_ms = timeout_ms
         assert (await ask_active(cluster, request)).error_code == ErrorCode.NONE
 
     Dynamic(seed=8, nodes=4, settings=FAST).run(scenario)

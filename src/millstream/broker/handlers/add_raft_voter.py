@@ -27,7 +27,8 @@ async def add_raft_voter(request: AddRaftVoterRequest, ctx: Context) -> AddRaftV
         request.voter_directory_id,
         tuple(VoterEndpoint(each.name, each.host, each.port) for each in request.listeners),
     )
-    timeout_ms = max(1, request.timeout_ms)
+    # Apache Kafka never looks at the request's timeout: with none, its own limit counts, which is that of the quorum.
+    timeout_ms = request.timeout_ms if request.timeout_ms > 0 else controller.config.quorum.request_timeout_ms
     try:
         async with asyncio.timeout(timeout_ms / 1000):
             offset = await controller.voter_changes.add(voter, timeout_ms)
