@@ -27,6 +27,7 @@ from millstream.broker.storage_format import NotFormatted, StorageLayout, format
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from millstream.runtime.free_ports import free_ports
+from millstream.runtime.logs import Logger
 from millstream.runtime.loops import new_event_loop
 from millstream.runtime.real import RealPorts
 from millstream.settings.loading import load
@@ -36,7 +37,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from millstream.metadata.image import MetadataImage
+    from millstream.settings.effective import Settings
 
+_log = Logger("millstream")
 T = TypeVar("T")
 HOST = "127.0.0.1"
 
@@ -47,12 +50,22 @@ class _Embedded:
     def __init__(self, data_dir: str | PathLike[str] | None, settings: Mapping[str, object] | None) -> None:
         self._data_dir = None if data_dir is None else fspath(data_dir)
         self._given = {name: _as_text(value) for name, value in (settings or {}).items()}
+        self._warned: set[str] = set()
         self._temporary: str | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
 
     async def _start(self) -> None:
         raise NotImplementedError
+
+    def _load(self, options: Mapping[str, str]) -> Settings:
+        """These settings and the given ones; what is given in vain is logged once, however many nodes have it."""
+        loaded = load(options={**options, **self._given})
+        for warning in loaded.warnings:
+            if warning not in self._warned:
+                self._warned.add(warning)
+                _log.warning(warning)
+        return loaded.settings
 
     async def _stop(self) -> None:
         raise NotImplementedError
@@ -200,8 +213,7 @@ class Broker(_Embedded):
 
     async def _start(self) -> None:
         listeners = f"PLAINTEXT://{self._host}:{self._port}"
-        loaded = load(options={"log.dirs": self._directory(), "listeners": listeners, **self._given})
-        node = Node(loaded.settings, RealPorts())
+        node = Node(self._load({"log.dirs": self._directory(), "listeners": listeners}), RealPorts())
         await node.start()
         self._node = node
 
@@ -305,7 +317,7 @@ class Cluster(_Embedded):
             "default.replication.factor": str(min(len(self._ids), 3)),
             "min.insync.replicas": "2" if len(self._ids) > 2 else "1",
         }
-        return Node(load(options={**options, **self._given}).settings, RealPorts())
+        return Node(self._load(options), RealPorts())
 
     async def _start(self) -> None:
         self._ports = dict(zip(self._ids, free_ports(HOST, len(self._ids)), strict=True))

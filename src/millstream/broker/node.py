@@ -22,6 +22,7 @@ from millstream.broker.dispatch import load_handlers
 from millstream.broker.durability import Durability
 from millstream.broker.fetch_sessions import FetchSessions
 from millstream.broker.group_coordinator import GroupCoordinator
+from millstream.broker.ignored_configs import IgnoredConfigs
 from millstream.broker.isr_changes import IsrChanges
 from millstream.broker.listeners import ConnectionLimits, Listener
 from millstream.broker.maintenance import Maintenance
@@ -114,6 +115,7 @@ class Node:
         self.peers = Peers(ports.network, f"millstream-{self.node_id}")
         self.membership = Membership(self)
         self.watch = BrokerWatch(self)
+        self.ignored_configs = IgnoredConfigs(self.node_id, is_broker=self.is_broker)
         self._to_controller = ControllerChannel(self)
         self.wakeups = Wakeups()
         self.replica_fetchers = ReplicaFetchers(self)
@@ -279,6 +281,8 @@ class Node:
         self.controller.on_leadership(self.watch.leadership_changed)
         self.watch.leadership_changed(self.controller.is_active)
         self.controller.subscribe(self._image_changed)
+        self.ignored_configs.start(self.controller.image)
+        self.controller.subscribe(self.ignored_configs.metadata_changed)
         self.controller.subscribe(self.watch.metadata_changed)
         for listener in self.listeners:
             if listener.is_controller:

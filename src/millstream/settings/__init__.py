@@ -12,6 +12,7 @@ for the topic's constant also on a broker's settings: it follows all synonyms an
 kinds.py       kinds of value        declare.py    Setting             catalog.py  all of them, by name
 effective.py   Settings, layers      loading.py    file, environment, command line -> Settings, with warnings
 listeners.py   addresses and roles   dynamic.py    what may change live             properties.py  Java's file format
+without_effect.py   what is set and does nothing
 The other modules hold the declarations, by subject.
 """
 
@@ -44,3 +45,4 @@ from millstream.settings.storage import *
 from millstream.settings.tls import *
 from millstream.settings.topics import *
 from millstream.settings.transactions import *
+from millstream.settings.without_effect import *

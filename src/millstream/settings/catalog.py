@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -88,6 +89,7 @@ def broker_setting(name: str) -> Setting[Any] | None:
     return found
 
 
+@lru_cache(maxsize=256)  # takes a millisecond, and ten thousand topics may have the same wrong name stored
 def nearest(name: str, scope: Scope) -> str | None:
     """The known name that somebody most likely meant."""
     import difflib

@@ -18,6 +18,7 @@ from millstream.settings.cluster import BROKER_HEARTBEAT_INTERVAL_MS, BROKER_SES
 from millstream.settings.declare import IfIgnored, Scope, SettingsError
 from millstream.settings.effective import Settings, unknown
 from millstream.settings.listeners import listening_endpoints
+from millstream.settings.without_effect import ignored, not_acted_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -144,23 +145,16 @@ def _about_unknown(name: str) -> str:
     return unknown(name, Scope.BROKER)
 
 
-def _set_but_not_implemented(settings: Settings) -> Iterator[tuple[str, Setting[Any]]]:
-    for name, text in settings.static.items():
-        setting = broker_setting(name)
-        if setting is not None and not setting.implemented and setting.parse(text) != setting.default:
-            yield name, setting
-
-
 def _refusals(settings: Settings) -> Iterator[str]:
-    for name, setting in _set_but_not_implemented(settings):
+    for name, setting in not_acted_on(Scope.BROKER, settings.static):
         if setting.if_ignored is IfIgnored.UNSAFE:
             yield f"{name} is set, but this broker does not act on it yet, and ignoring it would not be safe."
 
 
 def _ignored(settings: Settings) -> Iterator[str]:
-    for name, setting in _set_but_not_implemented(settings):
+    for name, setting in not_acted_on(Scope.BROKER, settings.static):
         if setting.if_ignored is IfIgnored.HARMLESS:
-            yield f"{name} is ignored: this broker does not act on it."
+            yield ignored(name)
 
 
 def _risky(settings: Settings) -> Iterator[str]:
