@@ -7,7 +7,6 @@ that setting. Apache Kafka runs with the options of its own start script.
 from __future__ import annotations
 
 import itertools
-import sys
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from tests.support.millstream_process import MillstreamProcess
 from tests.support.raw import RawClient
 from tests.support.waiting import wait_until
 
-from bench.null_broker import STORES
+from bench.limit_broker import KEEPS_NOTHING, STORES, LimitBroker
 from millstream.protocol.errors import ErrorCode
 from millstream.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from millstream.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 HEAP = "1g"
 APACHE_KAFKA, MILLSTREAM = "apache-kafka", "millstream"
 # No contenders: what the load generator does beside a broker that keeps nothing, and beside one that does no more than
-# keep it.
+# keep it (bench/limit_broker.c).
 CLIENT_LIMIT, STORE_LIMIT = "client-limit", "store-limit"
 # The partitions are Kafka's defaults, which the tests' support makes smaller.
 COORDINATORS = {
@@ -44,32 +43,15 @@ COORDINATORS = {
 _topic_numbers = itertools.count(1)
 
 
-class NullBroker(MillstreamProcess):
-    """See bench/null_broker.py."""
-
-    @property
-    def command(self) -> list[str]:
-        _, _, _, *words = super().command
-        return [sys.executable, "-m", "bench.null_broker", *words]
-
-
-class StoringBroker(NullBroker):
-    """The same, with every batch checked and written."""
-
-    @property
-    def command(self) -> list[str]:
-        return [*super().command, STORES]
-
-
 def make(name: str, directory: Path, settings: Mapping[str, str] | None = None) -> RunningBroker:
     """A contender with an empty directory, not started."""
     settings = COORDINATORS | dict(settings or {})
     if name == MILLSTREAM:
         return MillstreamProcess(directory, settings=settings)
     if name == CLIENT_LIMIT:
-        return NullBroker(directory, settings=settings)
+        return LimitBroker(directory, KEEPS_NOTHING)
     if name == STORE_LIMIT:
-        return StoringBroker(directory, settings=settings)
+        return LimitBroker(directory, STORES)
     # Dynamic voters: then either contender can start on the other's directory.
     kafka = ApacheKafka(directory, voters="dynamic", heap=HEAP, jvm_options=PRODUCTION, properties=settings)
     kafka.format()
