@@ -13,12 +13,15 @@ from bench import (
     cluster_busy,
     cluster_faults,
     columns,
+    compressed,
     exactly_once,
+    fan_out,
     feature_costs,
     footprint,
     groups,
     latency,
     loading,
+    many_partitions,
     report,
     spark,
     spark_exactly_once,
@@ -37,6 +40,9 @@ CONTENDERS = (APACHE_KAFKA, MILLSTREAM, CLIENT_LIMIT, STORE_LIMIT)
 # The last of `footprint` looks at what all others before left behind; three nodes are measured without them.
 ROWS = (
     *throughput.ROWS,
+    *compressed.ROWS,
+    *fan_out.ROWS,
+    *many_partitions.ROWS,
     *latency.ROWS,
     *exactly_once.ROWS,
     *groups.ROWS,
@@ -60,13 +66,20 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Ratios to Apache Kafka on this machine.")
     parser.add_argument("--only", action="append", choices=[row.name for row in ROWS], help="this row (repeatable)")
     parser.add_argument("--quick", action="store_true", help="small amounts, one round: does it run at all?")
+    parser.add_argument("--scale", type=float, default=1.0, help="this part of the usual amounts, e.g. 0.1")
+    parser.add_argument("--rounds", type=int, help="so many rounds of each row instead of its own number")
     parser.add_argument("--feature-costs", action="store_true", help="what features cost, Millstream alone")
     parser.add_argument("--contender", action="append", choices=CONTENDERS, help="default: all")
     arguments = parser.parse_args()
     # Two thousand connections need as many descriptors, here and in the brokers, which inherit the limit.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    session = Session(tuple(arguments.contender or CONTENDERS), quick=arguments.quick)
+    session = Session(
+        tuple(arguments.contender or CONTENDERS),
+        quick=arguments.quick,
+        scale=arguments.scale,
+        rounds=arguments.rounds,
+    )
     try:
         if arguments.feature_costs:
             return _feature_costs(session)

@@ -45,15 +45,19 @@ def produce(
     topic: str,
     *,
     count: int,
-    size: int,
+    size: int | Path,
     client_settings: dict[str, str],
     transaction_ms: int | None = None,
 ) -> Produced:
-    """Run ProducerPerformance as fast as it goes, in transactions of so many milliseconds if told so."""
+    """Run ProducerPerformance as fast as it goes, in transactions of so many milliseconds if that is given.
+
+    Its records have this size, or are lines of this file in random order.
+    """
+    records = ("--payload-file", str(size)) if isinstance(size, Path) else ("--record-size", str(size))
     settings = [f"{name}={value}" for name, value in client_settings.items()]
     command = [
         *java_command("org.apache.kafka.tools.ProducerPerformance", jvm_options=CLIENT_JVM),
-        *("--topic", topic, "--num-records", str(count), "--record-size", str(size), "--throughput", "-1"),
+        *("--topic", topic, "--num-records", str(count), *records, "--throughput", "-1"),
         *(() if transaction_ms is None else ("--transaction-duration-ms", str(transaction_ms))),
         *("--bootstrap-server", broker.bootstrap_servers, "--command-property", *settings),
     ]
@@ -81,9 +85,9 @@ def consume_in_group(broker: RunningBroker, topic: str, count: int, group: str) 
     return Consumed(float(figures[5]), float(figures[9]), float(figures[6]))
 
 
-def consume(broker: RunningBroker, topic: str, count: int) -> float:
-    """Records a second of one consumer that reads the whole topic from its beginning."""
-    return float(_our_program(CONSUMER, broker, topic, str(count)))
+def consume(broker: RunningBroker, topic: str, count: int, consumers: int = 1) -> float:
+    """Records a second of consumers that each read the whole topic from its beginning, all of them together."""
+    return float(_our_program(CONSUMER, broker, topic, str(count), str(consumers)))
 
 
 def copy_exactly_once(broker: RunningBroker, source: str, target: str, *, warm_up: int, count: int, each: int) -> float:

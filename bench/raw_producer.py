@@ -71,29 +71,40 @@ def run(
     total_bytes: float = math.inf,
     partitions: int = 6,
 ) -> Rate:
-    """Send for so long, or so much; a sample of the answers is checked at the end of the run."""
-    frames = request_frames(topic, batch, partitions)
-    answers: list[bytes] = []
-    with RawClient.of(broker, timeout_s=60) as client:
-        start = time.perf_counter()
-        sent = 0
-        deadline = start + seconds
-        while sent * len(batch) < total_bytes and time.perf_counter() < deadline:
-            if sent - len(answers) >= IN_FLIGHT:
-                answers.append(_answer(client))
-            client.send_bytes(frames[sent % partitions])
-            sent += 1
-        while len(answers) < sent:
-            answers.append(_answer(client))
-        took = time.perf_counter() - start
-    for answer in answers[:: max(1, sent // 1000)]:
-        response = decode(ProduceResponse, VERSION, answer, 5)
-        error_code = response.responses[0].partition_responses[0].error_code
-        assert error_code == 0, f"a batch was refused with {error_code}"
+    """Send for so long, or so much; a sample of the responses is checked at the end of the run."""
+    count = math.ceil(total_bytes / len(batch)) if math.isfinite(total_bytes) else None
+    sent, took = _send(broker, request_frames(topic, batch, partitions), count, seconds)
     return Rate(sent / took, sent * records / took, sent * len(batch) / took / 1e6)
 
 
-def _answer(client: RawClient) -> bytes:
-    answer = client.receive_frame()
-    assert answer is not None, "the broker hung up"
-    return answer
+def send_over_and_over(broker: RunningBroker, frames: list[bytes], count: int) -> float:
+    """Seconds for so many requests, these ones in turn; a sample of the responses is checked at the end."""
+    return _send(broker, frames, count, math.inf)[1]
+
+
+def _send(broker: RunningBroker, frames: list[bytes], count: int | None, seconds: float) -> tuple[int, float]:
+    """How many requests went in how many seconds."""
+    responses: list[bytes] = []
+    with RawClient.of(broker, timeout_s=300) as client:
+        start = time.perf_counter()
+        sent = 0
+        deadline = start + seconds
+        while (count is None or sent < count) and time.perf_counter() < deadline:
+            if sent - len(responses) >= IN_FLIGHT:
+                responses.append(_response(client))
+            client.send_bytes(frames[sent % len(frames)])
+            sent += 1
+        while len(responses) < sent:
+            responses.append(_response(client))
+        took = time.perf_counter() - start
+    for each in responses[:: max(1, sent // 1000)]:
+        for topic in decode(ProduceResponse, VERSION, each, 5).responses:
+            refused = {partition.error_code for partition in topic.partition_responses} - {0}
+            assert not refused, f"batches were refused with {refused}"
+    return sent, took
+
+
+def _response(client: RawClient) -> bytes:
+    response = client.receive_frame()
+    assert response is not None, "the broker hung up"
+    return response

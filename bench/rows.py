@@ -19,7 +19,10 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Bar:
-    """What must hold: of the ratio Millstream / Apache Kafka, or of Millstream's own figure."""
+    """What must hold: of the ratio Millstream / Apache Kafka, of Millstream's own figure, or of its share of the limit.
+
+    The limit is the broker that only stores: one that keeps nothing is no broker, it shows where the client ends.
+    """
 
     figure: str
     unit: str
@@ -27,6 +30,7 @@ class Bar:
     ratio_at_most: float | None = None
     at_least: float | None = None
     at_most: float | None = None
+    of_limit_at_least: float | None = None
 
     def describe(self) -> str:
         words = []
@@ -38,6 +42,8 @@ class Bar:
             words.append(f">= {self.at_least:,.7g} {self.unit}")
         if self.at_most is not None:
             words.append(f"<= {self.at_most:,.7g} {self.unit}")
+        if self.of_limit_at_least is not None:
+            words.append(f">= {self.of_limit_at_least:.3g} of the limit")
         return ", ".join(words)
 
 
@@ -72,17 +78,26 @@ class Verdict:
         return self.millstream / self.apache_kafka
 
     @property
+    def of_limit(self) -> float | None:
+        """Millstream's share of what the broker makes that only stores."""
+        if self.bar.of_limit_at_least is None or self.millstream is None or not self.store_limit:
+            return None
+        return self.millstream / self.store_limit
+
+    @property
     def holds(self) -> bool | None:
         """None where a contender was not measured."""
         bar, ratio, own = self.bar, self.ratio, self.millstream
         needs_ratio = bar.ratio_at_least is not None or bar.ratio_at_most is not None
-        if own is None or (needs_ratio and ratio is None):
+        needs_limit = bar.of_limit_at_least is not None
+        if own is None or (needs_ratio and ratio is None) or (needs_limit and self.of_limit is None):
             return None
         checks = [
             (ratio, bar.ratio_at_least, 1),
             (ratio, bar.ratio_at_most, -1),
             (own, bar.at_least, 1),
             (own, bar.at_most, -1),
+            (self.of_limit, bar.of_limit_at_least, 1),
         ]
         return all(
             (value - limit) * sign >= 0 for value, limit, sign in checks if limit is not None and value is not None

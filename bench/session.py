@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MEGABYTE = bytes(1 << 20)
 PAGES_TO_WARM = 2_000_000_000
+CHUNK = 100_000
 
 
 class Stoppable(Protocol):
@@ -35,16 +36,22 @@ Kept = TypeVar("Kept", bound=Stoppable)
 class Session:
     """Starts a contender when a row first needs it and keeps it warm until the end."""
 
-    def __init__(self, names: tuple[str, ...], *, quick: bool) -> None:
+    def __init__(self, names: tuple[str, ...], *, quick: bool, scale: float = 1.0, rounds: int | None = None) -> None:
         self.names = names
         self.quick = quick
+        self.scale = scale
+        self.rounds = rounds
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
         self._running: dict[str, Stoppable] = {}
         self._prepared: dict[tuple[str, str], Path] = {}
 
     def amount(self, full: int, quick: int) -> int:
-        """How much to do: all of it, or just enough to see that it runs."""
-        return quick if self.quick else full
+        """How much to do: all of it, a part of it, or just enough to see that it runs."""
+        if self.quick:
+            return quick
+        scaled = max(quick, round(full * self.scale))
+        # Records are made in batches of so many.
+        return scaled if scaled <= CHUNK else scaled // CHUNK * CHUNK
 
     def broker(self, name: str) -> RunningBroker:
         """The contender that all rows share."""
@@ -95,7 +102,7 @@ class Session:
     def measure(self, row: Row) -> dict[str, list[Figures]]:
         """All rounds of a row; the order of the contenders changes from round to round."""
         rounds: dict[str, list[Figures]] = {name: [] for name in row.contenders if name in self.names}
-        for number in range(1 if self.quick else row.rounds):
+        for number in range(1 if self.quick else self.rounds or row.rounds):
             order = list(rounds)
             for name in order if number % 2 == 0 else reversed(order):
                 self._settle()

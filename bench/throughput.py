@@ -11,6 +11,8 @@ from bench.contenders import APACHE_KAFKA, CLIENT_LIMIT, MILLSTREAM, STORE_LIMIT
 from bench.rows import Bar, Figures, Row
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from bench.session import Session
 
 BATCHED = {"acks": "all", "batch.size": "65536", "linger.ms": "5"}
@@ -21,30 +23,33 @@ RAW_BYTES = 1_500_000_000
 UNBATCHED = {"acks": "1", "batch.size": "0", "linger.ms": "0"}
 
 
-def _produce(session: Session, name: str, count: int, size: int, settings: dict[str, str]) -> Figures:
+def produced(
+    session: Session, name: str, count: int, size: int | Path, settings: dict[str, str], partitions: int = 6
+) -> Figures:
+    """ProducerPerformance into a topic of its own, and the broker's processor time meanwhile."""
     broker = session.broker(name)
-    with contenders.topic(broker) as topic:
+    with contenders.topic(broker, partitions) as topic:
         cpu_before = cpu_seconds(broker.pid)
-        produced = java_clients.produce(broker, topic, count=count, size=size, client_settings=settings)
+        said = java_clients.produce(broker, topic, count=count, size=size, client_settings=settings)
         cpu_s = cpu_seconds(broker.pid) - cpu_before
     return {
-        "records/s": produced.records_per_s,
-        "latency ms": produced.latency_ms,
-        "latency p99 ms": produced.latency_ms_p99,
+        "records/s": said.records_per_s,
+        "latency ms": said.latency_ms,
+        "latency p99 ms": said.latency_ms_p99,
         "broker CPU s": cpu_s,
     }
 
 
 def produce_100(session: Session, name: str) -> Figures:
-    return _produce(session, name, session.amount(5_000_000, 200_000), 100, BATCHED)
+    return produced(session, name, session.amount(5_000_000, 200_000), 100, BATCHED)
 
 
 def produce_1k(session: Session, name: str) -> Figures:
-    return _produce(session, name, session.amount(1_000_000, 50_000), 1000, LARGE)
+    return produced(session, name, session.amount(1_000_000, 50_000), 1000, LARGE)
 
 
 def produce_unbatched(session: Session, name: str) -> Figures:
-    return _produce(session, name, session.amount(200_000, 5_000), 100, UNBATCHED)
+    return produced(session, name, session.amount(200_000, 5_000), 100, UNBATCHED)
 
 
 def _raw(session: Session, name: str, batch_bytes: int) -> Figures:
@@ -92,21 +97,24 @@ ROWS = (
         "produce-100",
         "ProducerPerformance, 100 B, 6 partitions, acks=all, batch 64 KB, linger 5 ms",
         produce_100,
-        (Bar("records/s", "records/s", ratio_at_least=1.5), Bar("broker CPU s", "CPU s", ratio_at_most=1 / 3)),
+        (
+            Bar("records/s", "records/s", ratio_at_least=1.5, of_limit_at_least=0.9),
+            Bar("broker CPU s", "CPU s", ratio_at_most=1 / 3),
+        ),
         contenders=ALL,
     ),
     Row(
         "produce-1k",
         "ProducerPerformance, 1 KB, 6 partitions, acks=all, batch 256 KB",
         produce_1k,
-        (Bar("records/s", "records/s", ratio_at_least=1.1),),
+        (Bar("records/s", "records/s", ratio_at_least=1.1, of_limit_at_least=0.9),),
         contenders=ALL,
     ),
     Row(
         "produce-unbatched",
         "ProducerPerformance, 100 B, batch.size=0, acks=1",
         produce_unbatched,
-        (Bar("records/s", "records/s", ratio_at_least=2.0),),
+        (Bar("records/s", "records/s", ratio_at_least=2.0, of_limit_at_least=0.9),),
         contenders=ALL,
     ),
     Row(
