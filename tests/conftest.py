@@ -22,6 +22,7 @@ from tests.support.longest_first import LongestFirst
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.own_broker import own_broker_of
 from tests.support.simulator_time import pytest_terminal_summary  # noqa: F401  # pytest finds it here
+from tests.support.skips import pytest_make_collect_report, pytest_runtest_makereport  # noqa: F401  # these as well
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,6 +69,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     for fixture, scope in (("broker", "session"), ("own_broker", "function")):
         if fixture in metafunc.fixturenames:
             metafunc.parametrize(fixture, names, indirect=True, scope=scope)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """What Apache Kafka does otherwise is no claim about it (`millstream_only` says why): deselected, not skipped."""
+    others = [item for item in items if item.get_closest_marker("millstream_only") and _is_of_apache_kafka(item)]
+    if others:
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+
+
+def _is_of_apache_kafka(item: pytest.Item) -> bool:
+    call = getattr(item, "callspec", None)
+    return call is not None and call.params.get("broker") == "apache-kafka"
 
 
 @pytest.fixture(scope="session")

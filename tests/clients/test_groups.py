@@ -171,8 +171,6 @@ def test_a_pattern_finds_topics_that_are_made_later(
 
 @every_program()
 def test_a_group_notices_new_partitions(program: Program, start: Start, three: str, reference: Reference) -> None:
-    if program.name == "java":
-        pytest.skip("VerifiableConsumer looks at metadata every five minutes")
     member = start(program, f"group-of-{three}", three)
     share([member], places(three))
     reference.grow(three, 5)

@@ -14,6 +14,7 @@ from tests.cluster_chaos.links import Namespaces, entering
 from tests.cluster_chaos.processes import NODES
 from tests.cluster_chaos.relays import Relays
 from tests.cluster_chaos.scenario import Plan, run
+from tests.support.requirements import everything_required
 
 INSIDE = "MILLSTREAM_CHAOS_INSIDE"
 
@@ -37,6 +38,9 @@ def main() -> int:
     seed = options.seed if options.seed is not None else time.time_ns() % 1_000_000
     faults = options.faults.split(",")
     if options.links is None and kind == "relays":
+        if everything_required():
+            print(f"{', '.join(NEEDS_NAMESPACES)} take network namespaces (MILLSTREAM_REQUIRE_ALL is set)", flush=True)
+            return 1
         faults = [each for each in faults if each not in NEEDS_NAMESPACES]
         print(f"left out, as only namespaces can do it: {', '.join(NEEDS_NAMESPACES)}", flush=True)
     plan = Plan(seed, faults, options.minutes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.cluster_chaos.links import CLIENTS, entering
-from tests.support.requirements import PROJECT_ROOT
+from tests.support.requirements import PROJECT_ROOT, unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,6 +89,5 @@ def test_namespaces_cut_links() -> None:
     try:
         before = entering()
     except LookupError as refusal:
-        # Relays are used then (`test_cluster_chaos`), so nothing goes untested for want of namespaces.
-        pytest.skip(f"this kernel gives no network namespaces: {refusal}")
+        unavailable(f"this kernel gives no network namespaces: {refusal}")
     run(before, "namespaces")

@@ -1,7 +1,8 @@
 """What a test needs from the machine, and what happens where the machine lacks it.
 
 A laptop without Java still runs most of the suite: a test that needs a missing tool is skipped and says which tool.
-CI sets MILLSTREAM_REQUIRE_ALL=1, and then the same test fails, so that nothing is skipped unnoticed.
+CI sets MILLSTREAM_REQUIRE_ALL=1, and then the same test fails, so that nothing is skipped unnoticed. `unavailable`
+says so by itself, for programs that are no tests; of tests, skips.py makes every skip a failure, however it was made.
 """
 
 from __future__ import annotations

@@ -151,6 +151,7 @@ class Java(Program):
         arguments = ["--bootstrap-server", servers, "--group-id", group, "--topic", topic, "--reset-policy", "earliest"]
         arguments += ["--session-timeout", str(SESSION_MS), "--group-protocol", "classic", "--verbose"]
         arguments += ["--assignment-strategy", JAVA_ASSIGNORS[strategy], "--enable-autocommit"]
+        arguments += ["--command-config", str(HERE / "java_member.properties")]
         if instance_id is not None:
             arguments += ["--group-instance-id", instance_id]
         return [*command, *arguments], {}
