@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from millstream.testing.checking import Kind, check
@@ -87,12 +89,67 @@ BAD = {
     Kind.NEWEST_VALUE_LOST: History(
         sent=[sent("x", 0, key="k"), sent("y", 1, key="k")], compacted=frozenset({"a"}), final={A: ((0, "x"),)}
     ),
+    Kind.DELETED_VALUE_CAME_BACK: History(
+        sent=[sent("x", 0, key="k"), sent("y", 1, key="k", deletes=True)],
+        compacted=frozenset({"a"}),
+        final={A: ((0, "x"),)},
+    ),
 }
 
 
 @pytest.mark.parametrize("kind", list(Kind), ids=lambda kind: kind.name.lower())
 def test_each_anomaly_is_found(kind: Kind) -> None:
     assert kind in kinds(BAD[kind])
+
+
+# Nothing but the final read shows these.
+BAD_IN_FINAL = {
+    "an aborted write": (
+        Kind.READ_OF_ABORTED_WRITE,
+        History(sent=[sent("x", 0, transaction="t")], transactions={"t": FAILED}, final={A: ((0, "x"),)}),
+    ),
+    "a failed write": (
+        Kind.READ_OF_FAILED_WRITE,
+        History(sent=[sent("x", outcome=FAILED)], final={A: ((0, "x"),)}),
+    ),
+    "a value that was not written": (Kind.READ_OF_UNKNOWN_VALUE, History(final={A: ((0, "ghost"),)})),
+    "a value of another partition": (
+        Kind.READ_OF_UNKNOWN_VALUE,
+        History(sent=[sent("x", outcome=UNKNOWN)], final={B: ((0, "x"),)}),
+    ),
+    "offsets out of order": (
+        Kind.WENT_BACK,
+        History(sent=[sent("x", 0), sent("y", 1)], final={A: ((1, "y"), (0, "x"))}),
+    ),
+    "one offset twice": (Kind.WENT_BACK, History(sent=[sent("x", 0)], final={A: ((0, "x"), (0, "x"))})),
+    "two values at one offset": (
+        Kind.TWO_VALUES_AT_ONE_OFFSET,
+        History(sent=[sent("x", outcome=UNKNOWN), sent("y", outcome=UNKNOWN)], final={A: ((0, "x"), (0, "y"))}),
+    ),
+    "one value at two offsets": (
+        Kind.ONE_VALUE_AT_TWO_OFFSETS,
+        History(sent=[sent("x", 0)], final={A: ((0, "x"), (1, "x"))}),
+    ),
+    "a gap": (
+        Kind.SKIPPED,
+        History(sent=[sent("x", 0), sent("y", 1), sent("z", 2)], final={A: ((0, "x"), (2, "z"))}),
+    ),
+    "a lost value": (Kind.LOST, History(sent=[sent("x", 0), sent("y", 1)], final={A: ((1, "y"),)})),
+}
+
+
+@pytest.mark.parametrize("what", BAD_IN_FINAL)
+def test_an_anomaly_that_only_the_final_read_shows_is_found(what: str) -> None:
+    kind, history = BAD_IN_FINAL[what]
+    found = [anomaly for anomaly in check(history) if anomaly.kind is kind]
+    assert found
+
+
+def test_the_final_read_of_each_partition_begins_anew() -> None:
+    history = History(
+        sent=[sent("x", 0), sent("y", 1), sent("z", 0, place=B)], final={A: ((0, "x"), (1, "y")), B: ((0, "z"),)}
+    )
+    assert check(history) == []
 
 
 def test_what_was_read_and_then_vanished_is_lost() -> None:
@@ -132,3 +189,53 @@ def test_a_read_that_follows_another_transaction_closes_a_circle() -> None:
         ],
     )
     assert Kind.CYCLE in kinds(history)
+
+
+def test_transactions_that_write_to_a_topic_at_the_same_time_may_stand_in_any_order() -> None:
+    history = BAD[Kind.CYCLE]
+    assert check(replace(history, writes_cross=frozenset({"a", "b"}))) == []
+    assert Kind.CYCLE not in kinds(replace(history, writes_cross=frozenset({"a"})))
+
+
+def compacted(*of_key: Sent, final: tuple[tuple[int, str], ...]) -> History:
+    return History(sent=list(of_key), compacted=frozenset({"a"}), final={A: final})
+
+
+def test_a_newer_value_of_unknown_outcome_may_have_replaced_the_newest_one() -> None:
+    writes = (sent("x", 0, key="k"), sent("y", outcome=UNKNOWN, key="k"))
+    assert check(compacted(*writes, final=((1, "y"),))) == []
+    assert kinds(compacted(*writes, final=())) == {Kind.NEWEST_VALUE_LOST}
+
+
+def test_a_tombstone_of_unknown_outcome_may_have_taken_the_value_and_gone() -> None:
+    writes = (sent("x", 0, key="k"), sent("y", outcome=UNKNOWN, key="k", deletes=True))
+    assert check(compacted(*writes, final=())) == []
+    assert check(compacted(*writes, final=((0, "x"),))) == []
+
+
+def test_a_tombstone_may_be_gone_together_with_what_it_deleted() -> None:
+    writes = (sent("x", 0, key="k"), sent("y", 1, key="k", deletes=True), sent("z", 2, key="other"))
+    assert check(compacted(*writes, final=((2, "z"),))) == []
+    assert check(compacted(*writes, final=((1, "y"), (2, "z")))) == []
+    assert check(compacted(*writes, final=((0, "x"), (1, "y"), (2, "z")))) == []
+
+
+def test_the_newest_value_is_known_by_where_it_was_read_if_its_producer_was_not_answered_with_an_offset() -> None:
+    writes = (sent("x", 0, key="k"), sent("y", key="k"))
+    history = compacted(*writes, final=((0, "x"),))
+    assert check(history) == []
+    assert kinds(replace(history, polled=[polled((0, "x"), (1, "y"))])) == {Kind.NEWEST_VALUE_LOST}
+
+
+def test_a_part_of_a_transaction_in_a_compacted_topic_may_have_a_newer_value() -> None:
+    history = History(
+        sent=[
+            sent("x", 0, key="k", transaction="t"),
+            sent("y", 0, place=B, transaction="t"),
+            sent("z", 2, key="k"),
+        ],
+        transactions={"t": OK},
+        compacted=frozenset({"a"}),
+        final={A: ((2, "z"),), B: ((0, "y"),)},
+    )
+    assert check(history) == []

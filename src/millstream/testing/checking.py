@@ -2,6 +2,8 @@
 
 The anomalies are those that Jepsen's Kafka workload looks for, and a few more (facts about compaction, groups and marks
 that only go forward). `check(history)` returns all of them; a correct broker gives an empty list, whatever was killed.
+
+The final read is one more poll for each partition: what no reader may see must not stand there either.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from millstream.testing.cycles import find_cycle
-from millstream.testing.history import Outcome
+from millstream.testing.history import Outcome, Polled
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,6 +43,10 @@ class Kind(Enum):
     END_WENT_BACK = "the end of a partition went back"
     STUCK_STABLE_OFFSET = "the last stable offset stands still"
     NEWEST_VALUE_LOST = "compaction lost the newest value of a key"
+    DELETED_VALUE_CAME_BACK = "a deleted value came back"
+
+
+FINAL_READ = "the final read"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +86,16 @@ class _Known:
         self.offsets_of: dict[str, dict[tuple[Place, int], None]] = defaultdict(dict)
         self.read: dict[Place, dict[str, None]] = defaultdict(dict)
         self.highest_read: dict[Place, int] = {}
+        self.standing: dict[Place, dict[str, int]] = {
+            place: {value: offset for offset, value in records} for place, records in (history.final or {}).items()
+        }
+        """By partition and value: where the final read found it."""
+        self.polls = [*history.polled, *_final_polls(history)]
         for sent in history.sent:
             if sent.outcome is Outcome.OK and sent.offset is not None:
                 self._stands(sent.place, sent.offset, sent.value)
-        for poll in history.polled:
+        for poll in self.polls:
             for place, offset, value in poll.records:
-                self._seen(place, offset, value)
-        for place, records in (history.final or {}).items():
-            for offset, value in records:
                 self._seen(place, offset, value)
 
     def _stands(self, place: Place, offset: int, value: str) -> None:
@@ -110,6 +118,21 @@ class _Known:
         sent = self.writes.get(value)
         return sent is not None and self.ended(sent) is Outcome.OK
 
+    def transaction_of(self, value: str) -> str | None:
+        sent = self.writes.get(value)
+        return None if sent is None else sent.transaction
+
+    def offset_of(self, sent: Sent) -> int | None:
+        """Where it stands: as its producer was answered, or else as it was read."""
+        if sent.offset is not None:
+            return sent.offset
+        return next((offset for place, offset in self.offsets_of.get(sent.value, ()) if place == sent.place), None)
+
+
+def _final_polls(history: History) -> Iterator[Polled]:
+    for place, records in (history.final or {}).items():
+        yield Polled(FINAL_READ, tuple((place, *record) for record in records), fresh=frozenset({place}))
+
 
 def _offsets_and_values(known: _Known) -> Iterator[Anomaly]:
     for (place, offset), values in known.values_at.items():
@@ -122,11 +145,11 @@ def _offsets_and_values(known: _Known) -> Iterator[Anomaly]:
 
 
 def _reads_of_bad_writes(known: _Known) -> Iterator[Anomaly]:
-    for poll in known.history.polled:
+    for poll in known.polls:
         for place, offset, value in poll.records:
             where = f"{value} at {offset} of {place} by {poll.reader}"
             sent = known.writes.get(value)
-            if sent is None:
+            if sent is None or sent.place != place:
                 yield Anomaly(Kind.READ_OF_UNKNOWN_VALUE, where)
                 continue
             if sent.outcome is Outcome.FAILED:
@@ -140,12 +163,11 @@ def _reads_of_bad_writes(known: _Known) -> Iterator[Anomaly]:
 
 def _lost_and_unseen(known: _Known) -> Iterator[Anomaly]:
     final = known.history.final
-    standing = {place: {value for _, value in records} for place, records in (final or {}).items()}
     for sent in known.history.sent:
         if known.ended(sent) is not Outcome.OK or sent.place[0] in known.history.compacted:
             continue
         if sent.value in known.read[sent.place]:
-            if final is not None and sent.value not in standing.get(sent.place, ()):
+            if final is not None and sent.value not in known.standing.get(sent.place, ()):
                 yield Anomaly(Kind.LOST, f"{sent.value} of {sent.place} was read once, and is gone")
         elif sent.offset is not None and sent.offset < known.highest_read.get(sent.place, -1):
             yield Anomaly(Kind.LOST, f"{sent.value} at {sent.offset} of {sent.place}")
@@ -160,7 +182,7 @@ def _readers_positions(known: _Known) -> Iterator[Anomaly]:
         if any(known.is_visible(value) for value in known.values_at[place, offset]):
             visible[place].append(offset)
     positions: dict[tuple[str, Place], int] = {}
-    for poll in known.history.polled:
+    for poll in known.polls:
         for place in poll.fresh:
             positions.pop((poll.reader, place), None)
         for place, offset, _ in poll.records:
@@ -178,10 +200,12 @@ def _readers_positions(known: _Known) -> Iterator[Anomaly]:
 def _torn_transactions(known: _Known) -> Iterator[Anomaly]:
     if known.history.final is None:
         return
-    shown = {value for records in known.history.final.values() for _, value in records}
+    compacted = known.history.compacted
+    shown = {value for values in known.standing.values() for value in values}
     parts: dict[str, list[Sent]] = defaultdict(list)
     for sent in known.history.sent:
-        if sent.transaction is not None and sent.outcome is Outcome.OK:
+        # A part that is missing from a compacted topic may have a newer value.
+        if sent.transaction is not None and sent.outcome is Outcome.OK and sent.place[0] not in compacted:
             parts[sent.transaction].append(sent)
     for transaction, members in parts.items():
         seen = [sent.value for sent in members if sent.value in shown]
@@ -193,28 +217,39 @@ def _torn_transactions(known: _Known) -> Iterator[Anomaly]:
 def _cycles(known: _Known) -> Iterator[Anomaly]:
     """G0 and G1c: write order and write-read order between committed transactions must not form a circle."""
     edges: dict[str, dict[str, str]] = defaultdict(dict)
-    transactions = known.history.transactions
-    last: dict[Place, str] = {}
-    for place, offset in () if known.history.writes_cross else sorted(known.values_at):
-        for value in known.values_at[place, offset]:
-            writer = known.writes[value].transaction if value in known.writes else None
-            if writer is None or transactions.get(writer) is not Outcome.OK:
-                continue
-            before = last.get(place)
-            if before is not None and before != writer:
-                edges[before][writer] = f"wrote before it in {place}"
-            last[place] = writer
-    for poll in known.history.polled:
-        if poll.transaction is None or transactions.get(poll.transaction) is not Outcome.OK:
-            continue
-        for _, _, value in poll.records:
-            writer = known.writes[value].transaction if value in known.writes else None
-            if writer is not None and writer != poll.transaction:
-                edges[writer][poll.transaction] = f"wrote {value}, which it read"
+    for one, other, how in (*_writes_in_order(known), *_reads_of_others(known)):
+        edges[one][other] = how
     cycle = find_cycle({node: tuple(targets) for node, targets in edges.items()})
     if cycle:
         steps = [f"{one} {edges[one][other]} {other}" for one, other in zip(cycle, [*cycle[1:], cycle[0]], strict=True)]
         yield Anomaly(Kind.CYCLE, "; ".join(steps))
+
+
+def _writes_in_order(known: _Known) -> Iterator[tuple[str, str, str]]:
+    """(transaction, the next one that wrote to the same partition, how that is known)."""
+    last: dict[Place, str] = {}
+    for place, offset in sorted(known.values_at):
+        if place[0] in known.history.writes_cross:
+            continue
+        for value in known.values_at[place, offset]:
+            writer = known.transaction_of(value)
+            if writer is None or known.history.transactions.get(writer) is not Outcome.OK:
+                continue
+            before = last.get(place)
+            if before is not None and before != writer:
+                yield before, writer, f"wrote before it in {place}"
+            last[place] = writer
+
+
+def _reads_of_others(known: _Known) -> Iterator[tuple[str, str, str]]:
+    """(transaction, another that has read what it wrote before it ended itself, how that is known)."""
+    for poll in known.history.polled:
+        if poll.transaction is None or known.history.transactions.get(poll.transaction) is not Outcome.OK:
+            continue
+        for _, _, value in poll.records:
+            writer = known.transaction_of(value)
+            if writer is not None and writer != poll.transaction:
+                yield writer, poll.transaction, f"wrote {value}, which was read by"
 
 
 def _groups(history: History) -> Iterator[Anomaly]:
@@ -245,17 +280,27 @@ def _marks(history: History) -> Iterator[Anomaly]:
 
 
 def _compaction(known: _Known) -> Iterator[Anomaly]:
-    final = known.history.final
-    if final is None:
+    """Of each key, the newest write or a later one stands last in the final read; a tombstone may be gone by then."""
+    if known.history.final is None:
         return
-    standing = {place: {value for _, value in records} for place, records in final.items()}
-    newest: dict[tuple[Place, str], Sent] = {}
-    for sent in known.history.sent:
-        if sent.place[0] not in known.history.compacted or sent.key is None or known.ended(sent) is not Outcome.OK:
-            continue
-        other = newest.get((sent.place, sent.key))
-        if other is None or (other.offset or 0) < (sent.offset or 0):
-            newest[sent.place, sent.key] = sent
-    for (place, key), sent in newest.items():
-        if sent.value not in standing.get(place, ()):
-            yield Anomaly(Kind.NEWEST_VALUE_LOST, f"{sent.value} of key {key} in {place}")
+    keyed = [sent for sent in known.history.sent if sent.place[0] in known.history.compacted and sent.key is not None]
+    # A tombstone whose outcome is not known may have taken its key's values away, and gone itself.
+    perhaps_deleted = {_key_of(sent) for sent in keyed if sent.deletes and known.ended(sent) is Outcome.UNKNOWN}
+    newest: dict[tuple[Place, str | None], tuple[int, Sent]] = {}
+    last: dict[tuple[Place, str | None], int] = {}
+    for sent in keyed:
+        key, offset = _key_of(sent), known.offset_of(sent)
+        if offset is not None and known.ended(sent) is Outcome.OK and (key not in newest or newest[key][0] < offset):
+            newest[key] = (offset, sent)
+        last[key] = max(last.get(key, -1), known.standing.get(sent.place, {}).get(sent.value, -1))
+    for key, (offset, sent) in newest.items():
+        standing = last[key]
+        text = f"{sent.value} at {offset} is the newest of key {sent.key} in {sent.place}, the last is at {standing}"
+        if sent.deletes and 0 <= standing < offset:
+            yield Anomaly(Kind.DELETED_VALUE_CAME_BACK, text)
+        elif not sent.deletes and standing < offset and (standing >= 0 or key not in perhaps_deleted):
+            yield Anomaly(Kind.NEWEST_VALUE_LOST, text)
+
+
+def _key_of(sent: Sent) -> tuple[Place, str | None]:
+    return sent.place, sent.key

@@ -1,7 +1,7 @@
 """What clients did and saw, as data. `checking.py` says what cannot have happened on a correct broker.
 
-Producers write values that occur once; whoever writes notes how it ended, and whoever reads notes what it got. Nothing
-here knows a broker: the same history can come from Millstream, from Apache Kafka, or from a test's own hand.
+Producers write values that occur once and note how each write ended; consumers note what they got. Nothing here knows a
+broker: the same history can come from Millstream, from Apache Kafka, or from a test's own hand.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Outcome(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """One value that somebody tried to write. The offset is known where the broker told it."""
+    """One value that a producer tried to write. The offset is known where the broker gave it."""
 
     value: str
     place: Place
@@ -32,12 +32,15 @@ class Sent:
     transaction: str | None = None
     idempotent: bool = True
     key: str | None = None
+    deletes: bool = False
+    """A tombstone. Its value on the wire is null, so a header carries the value that stands for it here."""
 
 
 @dataclass(frozen=True, slots=True)
 class Polled:
     """What one poll brought, in its order. `fresh` says that the reader's position was set anew before it: its first
-    poll, a seek, a rebalance. `committed_only` is isolation.level=read_committed."""
+    poll, a seek, a rebalance. `committed_only` is isolation.level=read_committed. `transaction` is the one that this
+    read is a part of: it was open then, and what it writes follows from what it has read."""
 
     reader: str
     records: tuple[tuple[Place, int, str], ...]
@@ -78,14 +81,15 @@ class History:
     ends: list[tuple[Place, int]] = field(default_factory=list)
     """ListOffsets(latest), in the order in which it was asked."""
     final: dict[Place, tuple[tuple[int, str], ...]] | None = None
-    """A read of everything after the dust had settled: (offset, value) of each partition; None if there was none."""
+    """A read of everything when nothing is written any more, with isolation.level=read_committed: (offset, value) of
+    each partition in the order in which they came. None if there was none. It is judged like every other read."""
     stable_ends: dict[Place, tuple[int, int]] = field(default_factory=dict)
-    """(last stable offset, end of the log) of each partition when all transactions had ended."""
+    """(last stable offset, end of the log) of each partition when all transactions had ended, or had had the time."""
     compacted: frozenset[str] = frozenset()
     """Topics where only the newest value of each key has to be there."""
-    writes_cross: bool = False
-    """Transactions wrote to the same partitions at the same time. Kafka isolates no writes, so they may stand in any
-    order, and only reads say which came first."""
+    writes_cross: frozenset[str] = frozenset()
+    """Topics with partitions to which several transactions wrote at the same time. Kafka isolates no writes, so these
+    stand in any order, and only reads say which came first."""
     newest_epochs: dict[Place, int] = field(default_factory=dict)
-    """The newest leader epoch that anybody has heard of. What an older leader says of the end is no news: it may be cut
+    """The newest leader epoch that a client has seen. What an older leader says of the end is no news: it may be cut
     off from the others and not know it."""

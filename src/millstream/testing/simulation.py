@@ -100,7 +100,7 @@ class _Simulation:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.history = History(writes_cross=True)
+        self.history = History(writes_cross=frozenset(TOPICS))
         draw = dice(plan.seed, "settings")
         drawn = draw_broker_settings(draw)
         self.topic_settings = {topic: draw_topic_settings(draw) for topic in TOPICS}
