@@ -83,9 +83,13 @@ class ConsumerMember(Worker):
                 topic_partitions=self._owned() if joins or self._has_news else None,
             )
         )
+        has_entered = answer.member_epoch != self._epoch
         self._epoch, self._has_news = answer.member_epoch, False
         if answer.assignment is not None:
             await self._take(answer.assignment)
+        elif has_entered:
+            # It takes what it has along into the new epoch.
+            self._note_owned(list(self._positions))
 
     async def _say(self, request: ConsumerGroupHeartbeatRequest) -> ConsumerGroupHeartbeatResponse:
         async def attempt() -> ConsumerGroupHeartbeatResponse:
@@ -111,8 +115,11 @@ class ConsumerMember(Worker):
         self._has_news = True
         for place in [place for place in self._positions if place not in wanted]:
             del self._positions[place]
-        self.history.owned += [Owned(self._group, self._epoch, place, self.name) for place in wanted]
+        self._note_owned(wanted)
         await self._position([place for place in wanted if place not in self._positions])
+
+    def _note_owned(self, places: list[Place]) -> None:
+        self.history.owned += [Owned(self._group, self._epoch, place, self.name) for place in places]
 
     async def _position(self, places: list[Place]) -> None:
         """Read on from what the group has committed."""

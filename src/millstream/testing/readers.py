@@ -20,10 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from millstream.client.client import Client
+    from millstream.records.batch import Record
     from millstream.testing.cluster import SimulatedCluster
     from millstream.testing.history import History, Place
 
 POLL_MS = 200
+TOMBSTONE = "tombstone"
+"""The header that carries the value of a `Sent` that deletes."""
 
 
 class Reader(Worker):
@@ -77,11 +80,18 @@ async def read_once(
         client, {place: position}, max_wait_ms=POLL_MS, read_committed=committed_only, timeout_ms=3_000
     )
     records = [
-        (record.offset, bytes(record.value or b"").decode())
+        (record.offset, value_of(record))
         for batch in batches_from(fetched, position, read_committed=committed_only)
         for record in batch.records
     ]
     return records, next_offset(fetched, position)
+
+
+def value_of(record: Record) -> str:
+    """What the history knows a record by. A tombstone has no value: its header says what stands for it."""
+    if record.value is not None:
+        return bytes(record.value).decode()
+    return next((bytes(value or b"").decode() for name, value in record.headers if name == TOMBSTONE), "")
 
 
 class GroupWorker(Worker):

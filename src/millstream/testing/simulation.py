@@ -16,30 +16,36 @@ from typing import TYPE_CHECKING
 
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.errors import ClientError, Refusal
+from millstream.client.groups import committed_offsets
+from millstream.client.offsets import LATEST, list_offsets
 from millstream.testing.administrators import Administrator, existing_topics
 from millstream.testing.checking import check
 from millstream.testing.cluster import SimulatedCluster, dice
 from millstream.testing.consumer_members import ConsumerMember
 from millstream.testing.drawing import draw_broker_settings, draw_topic_settings
 from millstream.testing.faults import Nemesis
-from millstream.testing.history import History
+from millstream.testing.history import Committed, History
 from millstream.testing.layouts import LAYOUTS, draw_layout
 from millstream.testing.quorum_invariants import QuorumInvariants
 from millstream.testing.readers import GroupWorker, Reader, read_once
 from millstream.testing.replica_invariants import ReplicaInvariants
-from millstream.testing.transactors import Transactor
+from millstream.testing.transactors import ReadingTransactor, Transactor
 from millstream.testing.violations import TookTooLong, Violation
-from millstream.testing.writers import Writer
+from millstream.testing.writers import KeyedWriter, Writer
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from millstream.client.client import Client
     from millstream.metadata.image import MetadataImage
+    from millstream.testing.checking import Anomaly
     from millstream.testing.history import Place
     from millstream.testing.workers import Worker
 
 TOPICS = {"orders": 3, "payments": 2}
-WORK = ("write", "read", "transact", "group", "consumer-group", "administrate")
+COMPACTED = "accounts"
+COMPACTED_SETTINGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "internal.segment.bytes": "1024"}
+WORK = ("write", "read", "transact", "exchange", "compact", "group", "consumer-group", "administrate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +62,8 @@ class Plan:
     settings: dict[str, str] = field(default_factory=dict)
     layout: str | None = None
     """One of layouts.LAYOUTS, with so many brokers as `nodes` says; None leaves it to the seed."""
+    invariants: bool = True
+    """Whether nodes are looked into. Without it what clients saw has to do, as with a cluster of somebody else's."""
     aloud: bool = False
 
 
@@ -78,6 +86,9 @@ class Report:
     faults: dict[str, int] = field(default_factory=dict)
     layout: str = ""
     last_events: tuple[str, ...] = ()
+    history: History = field(default_factory=History)
+    anomalies: list[Anomaly] = field(default_factory=list)
+    """What the history checker found."""
 
     def __str__(self) -> str:
         faults = ", ".join(f"{name} {count}" for name, count in self.faults.items()) or "none"
@@ -101,9 +112,13 @@ class _Simulation:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.history = History(writes_cross=frozenset(TOPICS))
+        self.anomalies: list[Anomaly] = []
         draw = dice(plan.seed, "settings")
         drawn = draw_broker_settings(draw)
+        self.topics = dict(TOPICS)
         self.topic_settings = {topic: draw_topic_settings(draw) for topic in TOPICS}
+        if "compact" in plan.work:
+            self._compact(drawn)
         layout = (
             draw_layout(dice(plan.seed, "layout"), plan.nodes)
             if plan.layout is None
@@ -118,7 +133,8 @@ class _Simulation:
         settings = self.cluster.nodes[1].settings
         self.quorum = QuorumInvariants()
         self.replicas = ReplicaInvariants()
-        self.cluster.checkers += [self.quorum.look, self.replicas.look, _no_failed_handlers]
+        if plan.invariants:
+            self.cluster.checkers += [self.quorum.look, self.replicas.look, _no_failed_handlers]
         self.nemesis = Nemesis(
             self.cluster,
             kinds=plan.faults,
@@ -126,10 +142,21 @@ class _Simulation:
             all_in_sync=self.all_in_sync,
         )
         self.places: list[Place] = [(topic, index) for topic, count in TOPICS.items() for index in range(count)]
+        self.all_places: list[Place] = [(name, index) for name, count in self.topics.items() for index in range(count)]
         self.workers: list[Worker] = []
 
+    def _compact(self, drawn: dict[str, str]) -> None:
+        """One more topic, where only the newest value of each key stays."""
+        self.history.compacted = frozenset({COMPACTED})
+        self.topics[COMPACTED] = 1
+        drawn["log.cleaner.backoff.ms"] = "1000"
+        self.topic_settings[COMPACTED] = dict(COMPACTED_SETTINGS)
+        if self.plan.nodes == 1:
+            # A follower that misses a tombstone for longer than this keeps what was deleted, in Apache Kafka as well.
+            self.topic_settings[COMPACTED]["delete.retention.ms"] = "1000"
+
     def run(self) -> Report:
-        report = Report(self.plan, layout=self.cluster.layout.name)
+        report = Report(self.plan, layout=self.cluster.layout.name, history=self.history, anomalies=self.anomalies)
         try:
             self.cluster.run(self._scenario)
         except Exception as error:  # noqa: BLE001  # whatever it is, its seed is worth keeping
@@ -164,8 +191,11 @@ class _Simulation:
             worker.stopping = True
         await asyncio.gather(*running)
         await self._until_in_sync()
+        late = await self._until_decided()
         await self._final_read()
         self._judge(await existing_topics(self.workers[0]) if self.workers else {})
+        if late is not None:
+            raise late
 
     async def _let_work(self, running: list[asyncio.Task[None]]) -> None:
         """For as long as planned. A worker's own mistake ends it: it would look like a cluster that does nothing."""
@@ -177,7 +207,7 @@ class _Simulation:
     async def _create_topics(self) -> None:
         client = self.cluster.client("creator")
         replicas = min(3, self.plan.nodes)
-        for topic, partitions in TOPICS.items():
+        for topic, partitions in self.topics.items():
             new = NewTopic(topic, partitions, replicas, self.topic_settings[topic])
             for _ in range(20):
                 try:
@@ -197,9 +227,14 @@ class _Simulation:
             self.workers += [Writer(cluster, f"writer-{number}", history, places) for number in range(3)]
         if "transact" in work:
             self.workers += [Transactor(cluster, f"transactor-{number}", history, places) for number in range(2)]
+        if "exchange" in work:
+            self.workers += [ReadingTransactor(cluster, f"exchanger-{number}", history, places) for number in range(2)]
+        if "compact" in work:
+            self.workers.append(KeyedWriter(cluster, "keyed", history, [(COMPACTED, 0)]))
         if "read" in work:
             self.workers += [
-                Reader(cluster, f"reader-{number}", history, places, committed_only=bool(number)) for number in range(2)
+                Reader(cluster, f"reader-{number}", history, self.all_places, committed_only=bool(number))
+                for number in range(2)
             ]
         if "group" in work:
             self.workers += [
@@ -258,12 +293,20 @@ class _Simulation:
             what="writes are acknowledged again after everything was mended",
         )
 
+    async def _until_decided(self) -> TookTooLong | None:
+        """What is late, if something is: clients' histories are judged first, they may say more."""
+        try:
+            await self.cluster.until(self._all_decided, within_s=120, what="all transactions are decided")
+        except TookTooLong as late:
+            return late
+        return None
+
     async def _final_read(self) -> None:
-        await self.cluster.until(self._all_decided, within_s=120, what="all transactions are decided")
         client = self.cluster.client("final")
         final: dict[Place, tuple[tuple[int, str], ...]] = {}
-        for place in self.places:
-            end = self._end_of(place)
+        await self._note_ends(client)
+        for place in self.all_places:
+            end = self.history.stable_ends[place][0]
             position, records = 0, []
             deadline_s = self.cluster.loop.time() + 120
             while position < end:
@@ -278,6 +321,21 @@ class _Simulation:
         self.history.final = final
         await client.close()
 
+    async def _note_ends(self, client: Client) -> None:
+        """How far readers of either kind can get, and what groups have stored."""
+        latest = dict.fromkeys(self.all_places, LATEST)
+        stable = await list_offsets(client, latest, read_committed=True)
+        ends = await list_offsets(client, latest)
+        self.history.stable_ends = {place: (stable[place].offset, ends[place].offset) for place in self.all_places}
+        groups: dict[str, dict[Place, None]] = {}
+        for commit in self.history.committed:
+            groups.setdefault(commit.group, {})[commit.place] = None
+        for group, places in groups.items():
+            found = await committed_offsets(client, group, list(places))
+            self.history.committed += [
+                Committed(group, place, found[place].offset if place in found else -1) for place in places
+            ]
+
     def _all_decided(self) -> bool:
         for node in self.cluster.serving:
             for partition in node.serving.partitions if node.serving else ():
@@ -286,18 +344,12 @@ class _Simulation:
                     return False
         return True
 
-    def _end_of(self, place: Place) -> int:
-        for node in self.cluster.serving:
-            partition = node.serving.partitions.get(*place) if node.serving else None
-            if partition is not None and partition.leader is not None:
-                return partition.log.high_watermark
-        raise AssertionError(f"nobody leads {place}")
-
     def _judge(self, topics: dict[str, None]) -> None:
         found = list(
             self.replicas.at_rest([(node, node.serving) for node in self.cluster.nodes.values() if node.serving])
         )
-        found += [Violation(anomaly.kind.value, anomaly.text) for anomaly in check(self.history)]
+        self.anomalies += check(self.history)
+        found += [Violation(anomaly.kind.value, anomaly.text) for anomaly in self.anomalies]
         for worker in self.workers:
             for name, exists in worker.topics.items() if isinstance(worker, Administrator) else ():
                 if exists is not None and exists != (name in topics):

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from millstream.client.errors import ClientError, Refusal
 from millstream.client.produce import ProducerId, init_producer_id
 from millstream.protocol.errors import ErrorCode
 from millstream.records.building import encode_batch
 from millstream.testing.history import Outcome, Sent
+from millstream.testing.readers import TOMBSTONE
 from millstream.testing.workers import BACKOFF_S, Worker, produce_once, surely_not_written
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from millstream.records.building import NewRecord
     from millstream.testing.cluster import SimulatedCluster
     from millstream.testing.history import History, Place
 
 GIVE_UP_AFTER_S = 25.0
+KEYS = 4
+WRITES_OF_A_KEY = 10
 # The broker does not know this producer's place (any more): its numbering is of no use.
 RETIRED = frozenset(
     {
@@ -29,6 +33,14 @@ RETIRED = frozenset(
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
 )
+
+
+class Drawn(NamedTuple):
+    """A record to write: a tombstone has no value on the wire, a header carries it."""
+
+    value: str
+    key: str | None = None
+    deletes: bool = False
 
 
 class Writer(Worker):
@@ -48,10 +60,11 @@ class Writer(Worker):
             self._sequences = {}
         place = self.random.choice(self._places)
         count = self.random.choice((1, 1, 1, 3))
-        values = [f"{self.name}.{self._number + each}" for each in range(count)]
+        drawn = [self._draw(f"{self.name}.{self._number + each}") for each in range(count)]
         self._number += count
+        now_ms = self.client.ports.clock.wall_ms()
         batch = encode_batch(
-            [(b"key", value.encode(), (), self.client.ports.clock.wall_ms()) for value in values],
+            [_record(each, now_ms) for each in drawn],
             producer_id=self._producer.id,
             producer_epoch=self._producer.epoch,
             base_sequence=self._sequences.get(place, 0),
@@ -63,8 +76,13 @@ class Writer(Worker):
         else:
             # Its sequence numbers must not be given to other records.
             self._producer = None
-        for position, value in enumerate(values):
-            self.history.sent.append(Sent(value, place, outcome, None if offset is None else offset + position))
+        for position, (value, key, deletes) in enumerate(drawn):
+            at = None if offset is None else offset + position
+            self.history.sent.append(Sent(value, place, outcome, at, key=key, deletes=deletes))
+
+    def _draw(self, value: str) -> Drawn:
+        """What to write next."""
+        return Drawn(value)
 
     async def _deliver(self, place: Place, batch: bytes) -> tuple[Outcome, int | None]:
         deadline_s = self.now_s() + GIVE_UP_AFTER_S
@@ -79,3 +97,22 @@ class Writer(Worker):
                     return Outcome.UNKNOWN if maybe_written else Outcome.FAILED, None
             self.client.metadata.forget(place[0])
             await asyncio.sleep(BACKOFF_S * (1 + self.random.random()))
+
+
+class KeyedWriter(Writer):
+    """Writes a few keys again and again to a compacted topic, deletes some, and goes on to others.
+
+    The keys are its own, so the order in which it writes them is the order in the log. What it leaves behind stays as
+    it is from then on, through every compaction.
+    """
+
+    def _draw(self, value: str) -> Drawn:
+        key = f"{self.name}/{self._number // WRITES_OF_A_KEY + self.random.randrange(KEYS)}"
+        return Drawn(value, key, deletes=self.random.random() < 0.3)
+
+
+def _record(drawn: Drawn, now_ms: int) -> NewRecord:
+    key = (drawn.key or "key").encode()
+    if drawn.deletes:
+        return key, None, ((TOMBSTONE, drawn.value.encode()),), now_ms
+    return key, drawn.value.encode(), (), now_ms
