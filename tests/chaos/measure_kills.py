@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.chaos.workload import PARTITIONS, read_everything
+from tests.chaos.reading import PARTITIONS, read_everything
 from tests.support.millstream_process import MillstreamProcess
 from tests.support.waiting import wait_until
 

@@ -1,13 +1,15 @@
 """Clients that work while the broker is being killed, and write down everything they did and saw.
 
 Writers send unique values with an idempotent producer; copiers move them to a second topic, exactly once (transactions,
-offsets in the same transaction, some aborted on purpose); readers consume the copies in a group. All are librdkafka's,
-each in a thread of its own, and go on through every restart. `judged` reads everything in the end and says what cannot
-have happened.
+offsets in the same transaction, some aborted on purpose); readers consume the copies in a group. Two exchangers write
+to a third topic and read it in the same transactions; one more writer keeps a table in a compacted topic, and one
+client asks where partitions end. All are librdkafka's, each in a thread of its own, and go on through every restart.
+`judged` reads everything in the end and says what cannot have happened.
 """
 
 from __future__ import annotations
 
+import concurrent.futures
 import contextlib
 import sys
 import threading
@@ -15,18 +17,43 @@ import time
 import traceback
 import zlib
 from collections import Counter
+from random import Random
 from typing import TYPE_CHECKING
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from millstream.testing.checking import check
 from millstream.testing.history import Committed, History, Outcome, Polled, Sent
+from tests.chaos.reading import (
+    PARTITIONS,
+    TOMBSTONE,
+    ends_of,
+    first_offsets,
+    read_everything,
+    stable_ends,
+    stored_offsets,
+    value_of,
+)
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
-INPUT, OUTPUT = "chaos-input", "chaos-output"
-PARTITIONS = 3
+    from millstream.testing.history import Place
+
+INPUT, OUTPUT, EXCHANGE, TABLE = "chaos-input", "chaos-output", "chaos-exchange", "chaos-table"
+TOPICS: Mapping[str, Mapping[str, str]] = {
+    INPUT: {},
+    OUTPUT: {},
+    EXCHANGE: {},
+    TABLE: {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "1000"},
+}
+"""What has to be there before the clients start, with its configs."""
+PLACES: list[Place] = [(topic, index) for topic in TOPICS for index in range(PARTITIONS)]
+COPIERS = "copiers"
+KEYS, WRITES_OF_A_KEY = 6, 30
+ASK_EVERY_S = 0.2
 # Errors after which the record surely was not written.
 REFUSED = {KafkaError.MSG_SIZE_TOO_LARGE, KafkaError.TOPIC_AUTHORIZATION_FAILED}
 # Nobody may be told that of batches which librdkafka has made.
@@ -48,10 +75,11 @@ class Workload:
     ) -> None:
         """`options` are for every client, `readers` what each of them has beside."""
         self.bootstrap = bootstrap
-        self.history = History()
+        self.history = History(compacted=frozenset({TABLE}), writes_cross=frozenset({EXCHANGE}))
         self.acked = 0
         self.acked_in: Counter[tuple[str, int]] = Counter()
         self.copied = 0
+        self.exchanged = 0
         self.read: Counter[str] = Counter()
         self._options = dict(options or {})
         self._readers = dict(readers or {"r0": CLASSIC})
@@ -64,6 +92,10 @@ class Workload:
                 (self._write, "w0"),
                 (self._copy, "c0"),
                 (self._copy, "c1"),
+                (self._exchange, "x0"),
+                (self._exchange, "x1"),
+                (self._keep_a_table, "t0"),
+                (self._ask_for_ends, "a0"),
                 *((self._read, name) for name in self._readers),
             ]
         ]
@@ -130,11 +162,45 @@ class Workload:
             producer.poll(0.003)
         producer.flush(60)
 
-    def _delivered(self, value: str, place: tuple[str, int], transaction: str | None = None) -> Callable[..., None]:
+    def _keep_a_table(self, name: str) -> None:
+        """Write a few keys again and again, delete some, go on to others; there is no other writer of them."""
+        producer = Producer(
+            self._config(
+                **{"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 60_000, **PRODUCER_PATIENCE}
+            )
+        )
+        dice = Random(name)
+        number = 0
+        while not self._stop.is_set():
+            row = number // WRITES_OF_A_KEY + dice.randrange(KEYS)
+            key, value, place = f"{name}/{row}", f"{name}-{number}", (TABLE, row % PARTITIONS)
+            deletes = dice.random() < 0.3
+            number += 1
+            with contextlib.suppress(BufferError):
+                producer.produce(
+                    place[0],
+                    None if deletes else value.encode(),
+                    key=key,
+                    partition=place[1],
+                    headers=[(TOMBSTONE, value.encode())] if deletes else [],
+                    on_delivery=self._delivered(value, place, key=key, deletes=deletes),
+                )
+            producer.poll(0.01)
+        producer.flush(60)
+
+    def _delivered(
+        self,
+        value: str,
+        place: Place,
+        transaction: str | None = None,
+        *,
+        key: str | None = None,
+        deletes: bool = False,
+    ) -> Callable[..., None]:
         def note(error: KafkaError | None, message: object) -> None:
             if error is None:
                 outcome, offset = Outcome.OK, message.offset()  # type: ignore[attr-defined]
-                self.acked += 1
+                self.acked += place[0] in (INPUT, OUTPUT)
                 self.acked_in[place] += 1
             else:
                 outcome = Outcome.FAILED if error.code() in REFUSED else Outcome.UNKNOWN
@@ -142,7 +208,7 @@ class Workload:
                 if error.code() in DAMAGED:
                     self._errors.append(AssertionError(f"{value} was damaged on its way to {place}: {error}"))
             with self._lock:
-                self.history.sent.append(Sent(value, place, outcome, offset, transaction))
+                self.history.sent.append(Sent(value, place, outcome, offset, transaction, key=key, deletes=deletes))
 
         return note
 
@@ -160,7 +226,7 @@ class Workload:
         consumer = Consumer(
             self._config(
                 **{
-                    "group.id": "copiers",
+                    "group.id": COPIERS,
                     "auto.offset.reset": "earliest",
                     "enable.auto.commit": False,
                     "isolation.level": "read_committed",
@@ -226,7 +292,7 @@ class Workload:
         self.copied += len(messages)
         with self._lock:
             self.history.committed += [
-                Committed("copiers", (part.topic, part.partition), part.offset) for part in offsets
+                Committed(COPIERS, (part.topic, part.partition), part.offset) for part in offsets
             ]
 
     def _ended(self, transaction: str, outcome: Outcome) -> None:
@@ -243,7 +309,89 @@ class Workload:
             with contextlib.suppress(KafkaException):
                 consumer.seek(TopicPartition(topic, partition, offset))
 
+    # --- writing and reading in one transaction
+
+    def _exchange(self, name: str) -> None:
+        consumer = Consumer(
+            self._config(
+                **{
+                    "group.id": f"exchangers-{name}",
+                    "enable.auto.commit": False,
+                    "auto.offset.reset": "earliest",
+                    "isolation.level": "read_committed",
+                }
+            )
+        )
+        consumer.assign([TopicPartition(EXCHANGE, index, 0) for index in range(PARTITIONS)])
+        life = 0
+        while not self._stop.is_set():
+            life += 1
+            with contextlib.suppress(KafkaException):
+                producer = Producer(
+                    self._config(
+                        **{
+                            "transactional.id": f"exchanger-{name}",
+                            "transaction.timeout.ms": 30_000,
+                            "linger.ms": 1,
+                            **PRODUCER_PATIENCE,
+                        }
+                    )
+                )
+                producer.init_transactions(60)
+                number = 0
+                while not self._stop.is_set():
+                    number += 1
+                    self._exchange_once(f"{name}.{life}/{number}", name, producer, consumer)
+        consumer.close()
+
+    def _exchange_once(self, transaction: str, name: str, producer: Producer, consumer: Consumer) -> None:
+        """Two partitions are written; then all that is new is read, which must not be what this transaction wrote."""
+        self._ended(transaction, Outcome.UNKNOWN)
+        try:
+            producer.begin_transaction()
+            for step in range(2):
+                place = (EXCHANGE, (zlib.crc32(transaction.encode()) + step) % PARTITIONS)
+                value = f"{transaction}:{place[1]}"
+                noting = self._delivered(value, place, transaction)
+                producer.produce(place[0], value.encode(), partition=place[1], on_delivery=noting)
+            producer.flush(30)
+            messages = [m for m in consumer.consume(100, timeout=0.1) if m.error() is None]
+            if messages:
+                self._note_poll(name, messages, transaction=transaction)
+            if zlib.crc32(transaction.encode()) % 10 == 0:
+                producer.abort_transaction(60)
+                self._ended(transaction, Outcome.FAILED)
+                return
+            producer.commit_transaction(60)
+        except KafkaException as problem:
+            if not problem.args[0].txn_requires_abort():
+                raise
+            producer.abort_transaction(60)
+            self._ended(transaction, Outcome.FAILED)
+            return
+        self._ended(transaction, Outcome.OK)
+        self.exchanged += 1
+
     # --- reading
+
+    def _note_poll(
+        self, name: str, messages: list[Message], *, fresh: Iterable[Place] = (), transaction: str | None = None
+    ) -> None:
+        records = tuple(((m.topic(), m.partition()), m.offset(), value_of(m)) for m in messages)
+        with self._lock:
+            self.history.polled.append(Polled(name, records, frozenset(fresh), transaction=transaction))
+
+    def _ask_for_ends(self, _: str) -> None:
+        """Where partitions end never goes back, as long as the answer is of the newest leader that is known."""
+        admin = AdminClient(self._config())
+        while not self._stop.wait(ASK_EVERY_S):
+            with contextlib.suppress(KafkaException, concurrent.futures.TimeoutError):
+                found = ends_of(admin, PLACES, committed=False)
+                with self._lock:
+                    for place, (end, epoch) in found.items():
+                        if epoch >= self.history.newest_epochs.get(place, -1):
+                            self.history.newest_epochs[place] = epoch
+                            self.history.ends.append((place, end))
 
     def _read(self, name: str) -> None:
         fresh: set[tuple[str, int]] = set()
@@ -261,10 +409,8 @@ class Workload:
         while not self._stop.is_set():
             messages = [m for m in consumer.consume(100, timeout=0.2) if m.error() is None]
             if messages:
-                records = tuple(((m.topic(), m.partition()), m.offset(), m.value().decode()) for m in messages)
-                with self._lock:
-                    self.history.polled.append(Polled(name, records, frozenset(fresh)))
-                self.read[name] += len(records)
+                self._note_poll(name, messages, fresh=fresh)
+                self.read[name] += len(messages)
                 fresh.clear()
         consumer.close()
 
@@ -274,14 +420,51 @@ def _where(thread: threading.Thread) -> str:
     return "".join(traceback.format_stack(frame)) if frame is not None else "nowhere"
 
 
+def create_topics(bootstrap: str, *, replicas: int = 1, **configs: str) -> None:
+    """All that the clients need; `configs` are for the compacted one, with `_` for a dot."""
+    extra = {name.replace("_", "."): value for name, value in configs.items()}
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    wanted = [
+        NewTopic(name, PARTITIONS, replicas, config=dict(config) | (extra if name == TABLE else {}))
+        for name, config in TOPICS.items()
+    ]
+    for future in admin.create_topics(wanted).values():
+        future.result(90)
+
+
+def progress(workload: Workload, *, acked: int, copied: int, exchanged: int = 0) -> None:
+    """Wait until that much more was written, copied and exchanged."""
+    acked += workload.acked
+    copied += workload.copied
+    exchanged += workload.exchanged
+    try:
+        wait_until(
+            lambda: workload.acked >= acked and workload.copied >= copied and workload.exchanged >= exchanged,
+            "clients to get on",
+            within_s=240,
+        )
+    except TimeoutError as error:
+        standing = (workload.acked, acked), (workload.copied, copied), (workload.exchanged, exchanged)
+        raise TimeoutError(f"{error}: written, copied, exchanged {standing}\n{workload.standing()}") from None
+
+
+def until_compacted(bootstrap: str) -> None:
+    """Wait until the table has lost what was replaced."""
+    wait_until(lambda: max(first_offsets(bootstrap, TABLE)) > 0, "a compaction", within_s=60, every_s=0.5)
+
+
 def judged(workload: Workload) -> History:
-    """Stop everybody, read everything, and fail with whatever cannot have happened."""
+    """Stop all clients, read everything, and fail with whatever cannot have happened."""
     workload.stop()
-    history = workload.history
+    history, bootstrap = workload.history, workload.bootstrap
+    history.stable_ends = stable_ends(bootstrap, PLACES)
     history.final = {
-        **read_everything(workload.bootstrap, INPUT, committed=True),
-        **read_everything(workload.bootstrap, OUTPUT, committed=True),
+        place: records
+        for topic in TOPICS
+        for place, records in read_everything(bootstrap, topic, committed=True).items()
     }
+    stored = stored_offsets(bootstrap, COPIERS, dict.fromkeys(commit.place for commit in history.committed))
+    history.committed += [Committed(COPIERS, place, offset) for place, offset in stored.items()]
     anomalies = check(history)
     assert not anomalies, f"{len(anomalies)} anomalies:\n" + "\n".join(map(str, anomalies[:20]))
     copies = [value.partition(":")[2] for value in values_of(history, OUTPUT)]
@@ -295,30 +478,25 @@ def values_of(history: History, topic: str) -> list[str]:
     return [value for place, records in history.final.items() if place[0] == topic for _, value in records]
 
 
-def read_everything(
-    bootstrap: str, topic: str, *, committed: bool
-) -> dict[tuple[str, int], tuple[tuple[int, str], ...]]:
-    """Every record of the topic, by assignment, up to where it ends for this kind of reader."""
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "group.id": "everything",
-            "enable.auto.commit": False,
-            "auto.offset.reset": "earliest",
-            "isolation.level": "read_committed" if committed else "read_uncommitted",
-            "enable.partition.eof": True,
-        }
-    )
-    found: dict[tuple[str, int], list[tuple[int, str]]] = {(topic, index): [] for index in range(PARTITIONS)}
-    consumer.assign([TopicPartition(topic, index, 0) for index in range(PARTITIONS)])
-    ended: set[int] = set()
-    while len(ended) < PARTITIONS:
-        message = consumer.poll(30)
-        assert message is not None, f"{topic} cannot be read to its end"
-        if message.error() is not None:
-            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-            ended.add(message.partition())
-        else:
-            found[topic, message.partition()].append((message.offset(), message.value().decode()))
-    consumer.close()
-    return {place: tuple(records) for place, records in found.items()}
+def must_be_fed(history: History) -> None:
+    """Every rule of the checker that librdkafka's clients can feed had something to judge.
+
+    They do not say in which generation they own a partition: TWO_OWNERS is fed by the simulator alone.
+    """
+    assert history.final is not None
+    writer = {sent.value: sent.transaction for sent in history.sent}
+    reads = {
+        (writer.get(value), poll.transaction)
+        for poll in history.polled
+        if poll.transaction
+        for *_, value in poll.records
+    }
+    assert any(one is not None and one != other for one, other in reads), "no transaction read what another committed"
+    assert set(history.stable_ends) == set(PLACES)
+    assert {place for place, _ in history.ends} == set(PLACES)
+    assert history.committed
+    keyed = [sent for sent in history.sent if sent.key is not None and sent.outcome is Outcome.OK]
+    standing = set(values_of(history, TABLE))
+    gone = [sent for sent in keyed if sent.value not in standing]
+    assert any(not sent.deletes for sent in gone), "nothing was compacted"
+    assert any(sent.deletes for sent in keyed)

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.chaos.workload import CLASSIC, INPUT, OUTPUT, PARTITIONS, Workload, judged
+from tests.chaos.reading import PARTITIONS
+from tests.chaos.workload import CLASSIC, TABLE, TOPICS, Workload, judged, must_be_fed, until_compacted
 from tests.cluster_chaos.faults import FAULTS, several_lead
 from tests.cluster_chaos.processes import NODES, ChaosCluster
 from tests.cluster_chaos.scene import WHOLE_S, Scene
@@ -79,7 +80,7 @@ def run(plan: Plan, directory: Path, links: Links, *, keep: bool = False) -> Rep
     """Raises whatever cannot be. `keep` what the nodes had written then: their disks may be gone with the run."""
     report = Report(plan, links.name)
     began_s = time.monotonic()
-    cluster = ChaosCluster(directory, links, plan.seed)
+    cluster = ChaosCluster(directory, links, plan.seed, settings={"log.cleaner.backoff.ms": "5000"})
     workload: Workload | None = None
     try:
         cluster.start()
@@ -100,7 +101,9 @@ def run(plan: Plan, directory: Path, links: Links, *, keep: bool = False) -> Rep
             scene.mend()
             scene.works_on(copied=10, within_s=WHOLE_S)
             report.faults[name] += 1
+        until_compacted(cluster.bootstrap_servers)
         report.history = judged(workload)
+        must_be_fed(report.history)
         report.read = workload.read
         scene.say("the history is checked")
         report.replicas_compared = _stop_and_compare(cluster)
@@ -132,14 +135,20 @@ def _create_topics(cluster: ChaosCluster) -> None:
     nodes = list(cluster.nodes)
     assignments = [[nodes[(index + step) % len(nodes)] for step in range(REPLICAS)] for index in range(PARTITIONS)]
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap_servers, "log_level": 0})
-    wanted = [NewTopic(name, PARTITIONS, replica_assignment=assignments) for name in (INPUT, OUTPUT)]
+    wanted = [
+        NewTopic(name, PARTITIONS, replica_assignment=assignments, config=dict(config))
+        for name, config in TOPICS.items()
+    ]
     for future in admin.create_topics(wanted).values():
         future.result(60)
 
 
 def _stop_and_compare(cluster: ChaosCluster) -> int:
-    """Stop all in order; then the replicas of each partition hold the same bytes. How many logs were compared."""
-    places = [(topic, index) for topic in (INPUT, OUTPUT) for index in range(PARTITIONS)]
+    """Stop all in order; then the replicas of each partition hold the same bytes. How many logs were compared.
+
+    Replicas compact by themselves, each when it is due: their files differ.
+    """
+    places = [(topic, index) for topic in TOPICS if topic != TABLE for index in range(PARTITIONS)]
     replicas = {place: seen.replicas for place in places if (seen := newest(cluster, place)) is not None}
     assert len(replicas) == len(places)
     codes = cluster.stop()

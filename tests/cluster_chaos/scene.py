@@ -6,7 +6,8 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.chaos.workload import INPUT, PARTITIONS
+from tests.chaos.reading import PARTITIONS
+from tests.chaos.workload import INPUT
 from tests.cluster_chaos.links import CLIENTS, both_ways
 from tests.cluster_chaos.views import Standing, is_whole, newest, quorum
 from tests.support.waiting import wait_until

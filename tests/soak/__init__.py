@@ -6,7 +6,7 @@ python -m tests.soak --only crashes --seeds 500
 
 properties      every property of the suite with 5,000 examples (hypothesis's profile `soak`)
 fuzz            mangled bytes at the frame reader, the decoders and the record walker, for minutes
-kills           tests/chaos with a hundred kills -9
+kills           tests/chaos with a hundred kills -9, and ten of Apache Kafka: no alarm there
 cluster         tests/cluster_chaos: five processes, every kind of fault by the dice, for minutes
 large           tests/sim/large_cluster.py: 300 brokers, 10,000 partitions, a rack and a controller lost
 crashes         tests/sim: power failures at every step of the disk, with many seeds

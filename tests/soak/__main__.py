@@ -38,7 +38,11 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
             ("-m", "tests.soak.fuzz", "--minutes", f"{minutes:g}", "--seed", str(options.seed)),
             {},
         ),
-        "kills": Part(f"tests/chaos, {kills} kills -9", (*PYTEST, "tests/chaos"), {"MILLSTREAM_KILLS": str(kills)}),
+        "kills": Part(
+            f"tests/chaos, {kills} kills -9, and a tenth as many of Apache Kafka",
+            (*PYTEST, "tests/chaos"),
+            {"MILLSTREAM_KILLS": str(kills)},
+        ),
         "cluster": Part(
             f"tests/cluster_chaos: faults by the dice for {options.chaos:g} minutes, seed {options.seed}",
             ("-m", "tests.cluster_chaos", "--minutes", f"{options.chaos:g}", "--seed", str(options.seed)),
