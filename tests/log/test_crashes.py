@@ -15,7 +15,7 @@ import pytest
 from millstream.log.log import Origin
 from millstream.records.building import encode_batch, end_transaction_marker
 from millstream.testing.disk import PowerLost
-from tests.log.making import NOW_MS, lossy_disk, open_log, records_of
+from tests.log.making import NOW_MS, batch, lossy_disk, open_log, records_of
 
 if TYPE_CHECKING:
     from millstream.log.log import Log
@@ -132,3 +132,20 @@ def assert_goes_on(log: Log, story: Story, where: str) -> None:
     assert again.epochs.entries == log.epochs.entries, where
     assert records_of(again)[-1].value == b"more", where
     assert again.aborted_transactions(0, again.end_offset) == log.aborted_transactions(0, log.end_offset), where
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_was_truncated_does_not_come_back_with_the_power(seed: int) -> None:
+    """A follower is cut where its leader's log differs, rolls, and syncs what came instead: the cut is synced, too."""
+    disk = lossy_disk(seed)
+    log = open_log(disk)
+    log.append_as_leader(batch(value=b"stays"), 0, NOW_MS)
+    log.append_as_leader(batch(value=b"is cut off"), 0, NOW_MS)
+    log.flush()
+    log.truncate_to(1, NOW_MS)
+    log.roll(NOW_MS)
+    log.append_as_leader(batch(value=b"comes instead"), 1, NOW_MS)
+    log.flush()
+    disk.crash(keep_unsynced=False)
+    again = open_log(disk, clean=False, recovery_point=log.recovery_point)
+    assert [(record.offset, record.value) for record in records_of(again)] == [(0, b"stays"), (1, b"comes instead")]

@@ -52,6 +52,9 @@ def truncate_to(log: Log, offset: int, now_ms: int) -> None:
         segment = log.segments[-1]
         next_offset = segment.truncate_to(offset, now_ms)
         log.active = segment
+        # The next segment may begin here, and then this file is synced no more: what was cut off would come back with
+        # the power, and stand before what was written in its place.
+        segment.file.sync()
         _ended_at(log, segment.base_offset if next_offset is None else next_offset, now_ms)
         # A segment that came back with the power would leave a hole before it.
         log.disk.sync_directory(log.directory)
