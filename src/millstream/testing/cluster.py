@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import warnings
+from contextlib import contextmanager
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +31,7 @@ from millstream.quorum.voters import Voter, VoterEndpoint, VoterSet
 from millstream.testing.disk import LossyDisk, PowerLost
 from millstream.testing.layouts import combined
 from millstream.testing.logs import logs_go_to
-from millstream.testing.loop import VirtualLoop
+from millstream.testing.loop import VirtualLoop, current_process
 from millstream.testing.network import SimulatedNetwork
 from millstream.testing.ports import SimulatedPorts
 from millstream.testing.simulated_node import SimulatedNode
@@ -37,7 +39,7 @@ from millstream.testing.trace import Trace
 from millstream.testing.violations import TookTooLong, Violation
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from millstream.broker.node import Node
     from millstream.broker.storage_format import StorageLayout
@@ -78,6 +80,7 @@ class SimulatedCluster:
         self.checkers: list[Callable[[SimulatedNode, Node], None]] = []
         """Called after every turn of the loop for each node that has run in it."""
         self.violations: list[Violation] = []
+        self._machines: dict[Process, SimulatedNode] = {}
         self.client_hosts: list[str] = []
         voters = ",".join(f"{number}@node-{number}:{CONTROLLER_PORT}" for number in self.layout.controllers)
         self.nodes = {
@@ -116,12 +119,15 @@ class SimulatedCluster:
         # When the collector runs depends on everything else in this process, and what it finds may have destructors.
         gc.disable()
         try:
-            with logs_go_to(self._remark):
+            with logs_go_to(self._remark), self._coroutines_are_awaited():
                 self.loop.run(scenario(self))
         finally:
             if collecting:
                 gc.enable()
-            gc.collect()
+            with warnings.catch_warnings():
+                # The world of the run before this one: what its killed programs had begun is nobody's mistake.
+                warnings.simplefilter("ignore", RuntimeWarning)
+                gc.collect()
         self.raise_violations()
 
     def raise_violations(self) -> None:
@@ -199,7 +205,7 @@ class SimulatedCluster:
 
     def _look(self, ran: dict[Process, None]) -> None:
         for process in ran:
-            node = self.find(process)
+            node = self._machines.get(process) or self.find(process)
             if node is not None and not process.is_dead:
                 self.look_at(node)
         self.raise_violations()
@@ -216,6 +222,7 @@ class SimulatedCluster:
     def find(self, process: Process) -> SimulatedNode | None:
         for node in self.nodes.values():
             if node.process is process:
+                self._machines[process] = node
                 return node
         return None
 
@@ -225,6 +232,24 @@ class SimulatedCluster:
         if isinstance(error, PowerLost):
             return
         self.violations.append(Violation("an exception that nobody handled", f"{context.get('message')}: {error!r}"))
+
+    @contextmanager
+    def _coroutines_are_awaited(self) -> Iterator[None]:
+        """A coroutine that is made and dropped is work that a node has forgotten: a Violation, not a line on stderr."""
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", ".* was never awaited", RuntimeWarning)
+            shown = warnings.showwarning
+
+            def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+                if not (issubclass(category, RuntimeWarning) and "was never awaited" in str(message)):
+                    shown(message, category, *place, **more)
+                    return
+                process = current_process()
+                who = "a client" if process is None else process.name
+                self.violations.append(Violation("every coroutine is awaited", f"{who}: {message}"))
+
+            warnings.showwarning = show
+            yield
 
     def _remark(self, line: str) -> None:
         self.trace.remark(line)

@@ -135,7 +135,7 @@ class SimulatedTransport(asyncio.Transport):
         self._under_way.append(data)
         if not isinstance(data, _End):
             self._unread_bytes += len(data)
-        if self._network.is_blocked(self.peer.host, self.host):
+        if self._network.has_blocked_links and self._network.is_blocked(self.peer.host, self.host):
             self.held_back += 1
         else:
             self._schedule_arrival()
@@ -148,7 +148,8 @@ class SimulatedTransport(asyncio.Transport):
 
     def _schedule_arrival(self) -> None:
         loop = self._network.loop
-        self._last_arrival_s = max(self._last_arrival_s, loop.time() + self._network.delay_s(self.peer.host, self.host))
+        arrival_s = loop.time() + self._network.delay_s(self.peer.host, self.host)
+        self._last_arrival_s = max(self._last_arrival_s, arrival_s)
         loop.call_at(self._last_arrival_s, self._arrives, context=KERNEL)
 
     def _arrives(self) -> None:
@@ -176,7 +177,8 @@ class SimulatedTransport(asyncio.Transport):
                 return
             self._unread_bytes -= len(data)
             self._give(data)
-        self.peer.drained()
+        if self.peer._writer_paused:
+            self.peer.drained()
 
     def drained(self) -> None:
         """The other side has read: a writer that waits for room may go on."""
@@ -192,9 +194,13 @@ class SimulatedTransport(asyncio.Transport):
             return
         rest = data
         while rest and not self.lost:
-            buffer = memoryview(cast("bytearray", protocol.get_buffer(-1)))
-            count = min(len(buffer), len(rest))
-            buffer[:count] = rest[:count]
+            buffer = cast("bytearray", protocol.get_buffer(-1))
+            count = len(rest)
+            if count > len(buffer):
+                count = len(buffer)
+                buffer[:count] = rest[:count]
+            else:
+                buffer[:count] = rest
             protocol.buffer_updated(count)
             self._use_its_memory(protocol, count)
             rest = rest[count:]

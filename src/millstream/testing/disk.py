@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -120,6 +120,8 @@ class LossyDisk:
         self._random = random
         self._files: dict[str, _Inode] = {}
         self._durable_files: dict[str, _Inode] = {}
+        # Names that may differ between the two: what is asked all the time is asked of these alone.
+        self._unsynced_names: dict[str, None] = {}
         self._directories: dict[str, None] = {"/": None}
         self._capacity_bytes = capacity_bytes
         self.locked: dict[str, None] = {}
@@ -175,13 +177,14 @@ class LossyDisk:
                     else:
                         self._durable_files[name] = now
         self._files = dict(self._durable_files)
+        self._unsynced_names.clear()
         for name in sorted(self._files):
             self._lose_unsynced_bytes(self._files[name])
 
     def _unsynced_changes(self) -> list[list[str]]:
         """Names that differ from what the platter holds. A rename is atomic: its names change together or not."""
         changes: list[list[str]] = []
-        for name in sorted({*self._files, *self._durable_files}):
+        for name in sorted(self._unsynced_names):
             now, before = self._files.get(name), self._durable_files.get(name)
             if now is before:
                 continue
@@ -238,6 +241,7 @@ class LossyDisk:
         self._check_parent(path)
         self.step(f"create {path}")
         inode = self._files[path] = _Inode()
+        self._unsynced_names[path] = None
         inode.modified_ms = self.clock_ms
         return SimulatedFile(self, path, inode)
 
@@ -265,12 +269,12 @@ class LossyDisk:
         self.step(f"rename {source} {target}")
         del self._files[source]
         self._files[target] = inode
+        self._unsynced_names[source] = self._unsynced_names[target] = None
 
     def _rename_directory(self, source: str, target: str) -> None:
         """Renaming a folder is durable at once here: the names inside it are not what is being tested."""
-        for names in (self._files, self._durable_files):
-            for name in [name for name in names if name.startswith(source + "/")]:
-                names[target + name[len(source) :]] = names.pop(name)
+        for names in (self._files, self._durable_files, self._unsynced_names):
+            _rename_below(names, source, target)
         for name in [name for name in self._directories if name == source or name.startswith(source + "/")]:
             del self._directories[name]
             self._directories[target + name[len(source) :]] = None
@@ -279,12 +283,12 @@ class LossyDisk:
         self._inode(path)
         self.step(f"remove {path}")
         del self._files[path]
+        self._unsynced_names[path] = None
 
     def remove_tree(self, path: str) -> None:
         self.step(f"remove tree {path}")
-        for names in (self._files, self._durable_files):
-            for name in [name for name in names if name.startswith(path + "/")]:
-                del names[name]
+        for names in (self._files, self._durable_files, self._unsynced_names):
+            _remove_below(names, path)
         for name in [name for name in self._directories if name == path or name.startswith(path + "/")]:
             del self._directories[name]
 
@@ -318,8 +322,10 @@ class LossyDisk:
 
     def sync_directory(self, path: str) -> None:
         self.step(f"sync directory {path}")
-        for name in sorted({*self._files, *self._durable_files}):
-            if os.path.dirname(name) == path.rstrip("/"):
+        directory = path.rstrip("/")
+        for name in sorted(self._unsynced_names):
+            if name.rpartition("/")[0] == directory:
+                del self._unsynced_names[name]
                 inode = self._files.get(name)
                 if inode is None:
                     self._durable_files.pop(name, None)
@@ -332,6 +338,7 @@ class LossyDisk:
             raise BlockingIOError(errno.EAGAIN, "another process holds the lock", path)
         self.locked[path] = None
         inode = self._files.setdefault(path, _Inode())
+        self._unsynced_names[path] = None
         return _Lock(self, path, inode)
 
     def space(self, path: str) -> tuple[int, int]:  # one volume
@@ -349,3 +356,13 @@ class LossyDisk:
         parent = os.path.dirname(path)
         if parent not in self._directories:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+
+def _rename_below(names: dict[str, Any], source: str, target: str) -> None:
+    for name in [name for name in names if name.startswith(source + "/")]:
+        names[target + name[len(source) :]] = names.pop(name)
+
+
+def _remove_below(names: dict[str, Any], path: str) -> None:
+    for name in [name for name in names if name.startswith(path + "/")]:
+        del names[name]

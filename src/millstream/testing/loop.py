@@ -67,6 +67,41 @@ class _State(Enum):
     DEAD = 3
 
 
+_RUNNING = _State.RUNNING
+
+
+class _Call(asyncio.Handle):
+    """A handle without asyncio's traces of where it was made."""
+
+    __slots__ = ()
+
+    def __init__(self, callback: Callable[..., Any], args: tuple[Any, ...], loop: VirtualLoop, context: Any) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+
+
+class _Timer(asyncio.TimerHandle):
+    """The same for a point in time."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], loop: VirtualLoop, context: Any
+    ) -> None:
+        self._context = contextvars.copy_context() if context is None else context
+        self._loop = loop
+        self._callback = callback
+        self._args = args
+        self._cancelled = False
+        self._repr = self._source_traceback = None
+        self._when = when
+        self._scheduled = False
+
+
 class Process:
     """One run of one simulated program: from its start to its end or its death."""
 
@@ -131,12 +166,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     # What asyncio keeps to itself.
     _ready: deque[asyncio.Handle]
-    _scheduled: list[Any]
+    _scheduled: list[tuple[float, int, _Timer]]
     _timer_cancelled_count: int
     _stopping: bool
 
     def __init__(self) -> None:
         self._now_s = 0.0
+        self._timers = 0
         self._owners: weakref.WeakKeyDictionary[asyncio.Task[Any], Process] = weakref.WeakKeyDictionary()
         self.turns = 0
         self.after_turn: Callable[[dict[Process, None]], None] | None = None
@@ -184,47 +220,92 @@ class VirtualLoop(asyncio.SelectorEventLoop):
             asyncio.set_event_loop(None)
             self.close()
 
-    def _run_once(self) -> None:
-        """One turn: as asyncio's own, but the clock moves instead of waiting, and programs may be stopped or dead."""
-        self._tidy_timers()
+    # --- scheduling: asyncio's own without its checks for debugging, which take as long as the rest of it
+
+    def call_soon(  # type: ignore[override]
+        self, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.Handle:
+        handle = _Call(callback, args, self, context)
+        self._ready.append(handle)
+        return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        return self._call_at(self._now_s + delay, callback, args, context)
+
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
+    ) -> asyncio.TimerHandle:
+        return self._call_at(when, callback, args, context)
+
+    def _call_at(
+        self, when: float, callback: Callable[..., Any], args: tuple[Any, ...], context: Any
+    ) -> asyncio.TimerHandle:
+        # With a number, so that timers of one moment run in the order in which they were set, and compare quickly.
+        timer = _Timer(when, callback, args, self, context)
+        timer._scheduled = True
+        self._timers += 1
+        heapq.heappush(self._scheduled, (when, self._timers, timer))
+        return timer
+
+    def _run_once(self) -> None:  # noqa: C901, PLR0912  # in one piece: it runs a hundred thousand turns for each seed
+        """Turns until the loop is stopped: as asyncio's, but the clock moves instead of waiting, and programs may be
+        stopped or dead."""
         ready, scheduled = self._ready, self._scheduled
-        if not ready and not self._stopping:
-            if not scheduled:
-                raise Stuck("no timer is set and nothing is ready: the simulation waits for something that cannot come")
-            self._now_s = max(self._now_s, scheduled[0].when())
-        while scheduled and scheduled[0].when() <= self._now_s:
-            timer = heapq.heappop(scheduled)
-            timer._scheduled = False
-            ready.append(timer)
-        ran: dict[Process, None] = {}
-        for _ in range(len(ready)):
-            handle = ready.popleft()
-            if handle._cancelled:
-                continue
-            process = cast("Any", handle)._context.get(_process)
-            if process is None:
-                handle._run()
-            elif process.runs:
-                ran[process] = None
-                handle._run()
-            else:
-                process.hold(handle)
-        self.turns += 1
-        if ran and self.after_turn is not None:
-            self.after_turn(ran)
+        take, process_of = ready.popleft, _process
+        while True:
+            if len(scheduled) > _TIMERS_WORTH_TIDYING and 2 * self._timer_cancelled_count > len(scheduled):
+                self._tidy_timers()
+            while scheduled and scheduled[0][2]._cancelled:
+                heapq.heappop(scheduled)[2]._scheduled = False
+                self._timer_cancelled_count -= 1
+            if not ready and not self._stopping:
+                if not scheduled:
+                    raise Stuck("no timer is set and nothing is ready: the simulation waits for what cannot come")
+                self._now_s = max(self._now_s, scheduled[0][0])
+            now_s = self._now_s
+            while scheduled and scheduled[0][0] <= now_s:
+                timer = heapq.heappop(scheduled)[2]
+                timer._scheduled = False
+                ready.append(timer)
+            ran: dict[Process, None] = {}
+            for _ in range(len(ready)):
+                handle: Any = take()
+                if handle._cancelled:
+                    continue
+                context = handle._context
+                process = context.get(process_of)
+                if process is not None:
+                    if process.state is not _RUNNING:
+                        process.hold(handle)
+                        continue
+                    ran[process] = None
+                try:
+                    context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:  # noqa: BLE001  # as asyncio's
+                    self._failed(handle, error)
+            self.turns += 1
+            if ran and self.after_turn is not None:
+                self.after_turn(ran)
+            if self._stopping:
+                return
+
+    def _failed(self, handle: asyncio.Handle, error: BaseException) -> None:
+        self.call_exception_handler(
+            {"message": f"Exception in callback {handle!r}", "exception": error, "handle": handle}
+        )
 
     def _tidy_timers(self) -> None:
+        """Throw the cancelled ones out, in place: a turn holds on to the list."""
         scheduled = self._scheduled
-        if len(scheduled) > _TIMERS_WORTH_TIDYING and 2 * self._timer_cancelled_count > len(scheduled):
-            for timer in scheduled:
-                timer._scheduled = not timer._cancelled
-            self._scheduled = [timer for timer in scheduled if not timer._cancelled]
-            heapq.heapify(self._scheduled)
-            self._timer_cancelled_count = 0
-            return
-        while scheduled and scheduled[0]._cancelled:
-            heapq.heappop(scheduled)._scheduled = False
-            self._timer_cancelled_count -= 1
+        for _, _, timer in scheduled:
+            timer._scheduled = not timer._cancelled
+        scheduled[:] = [entry for entry in scheduled if not entry[2]._cancelled]
+        heapq.heapify(scheduled)
+        self._timer_cancelled_count = 0
 
     def _drop_leftovers(self) -> None:
         """End every task where it stands. It could only go on in a world that is over."""

@@ -88,14 +88,21 @@ class SimulatedNetwork:
 
     # --- links
 
+    @property
+    def has_blocked_links(self) -> bool:
+        return bool(self._blocked or self._dark)
+
     def is_blocked(self, source: str, target: str) -> bool:
         return (source, target) in self._blocked or source in self._dark or target in self._dark
 
     def delay_s(self, source: str, target: str) -> float:
-        delay = self.random.random() * _DELAY_S_MAX
-        if self.random.random() < 0.01:
-            delay += self.random.random() * _SPIKE_S_MAX
-        return delay + self._extra_delay_s.get((source, target), 0.0)
+        random = self.random.random
+        delay = random() * _DELAY_S_MAX
+        if random() < 0.01:
+            delay += random() * _SPIKE_S_MAX
+        if self._extra_delay_s:
+            delay += self._extra_delay_s.get((source, target), 0.0)
+        return delay
 
     def block(self, sources: Iterable[str], targets: Iterable[str], *, one_way: bool = False) -> None:
         """Nothing gets from the first machines to the second ones, and unless `one_way` nothing back. A machine is its

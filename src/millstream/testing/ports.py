@@ -26,14 +26,14 @@ class VirtualClock:
     """The loop's time, for both clocks. The wall clock may be off, and may be set while everything runs."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        self._time = loop.time
         self.wall_error_ms = 0
 
     def wall_ms(self) -> int:
-        return EPOCH_MS + self.wall_error_ms + self.monotonic_ms()
+        return EPOCH_MS + self.wall_error_ms + int(self._time() * 1000)
 
     def monotonic_ms(self) -> int:
-        return int(self._loop.time() * 1000)
+        return int(self._time() * 1000)
 
 
 class SeededRandom:

@@ -25,6 +25,7 @@ class _Seen:
     high_watermark: int = 0
     checked_to: int = 0
     image: MetadataImage | None = None
+    state: tuple[object, ...] | None = None
 
 
 class QuorumInvariants:
@@ -49,12 +50,20 @@ class QuorumInvariants:
         if seen is None or seen.boot != at.boots:
             seen = self._seen[at.id] = _Seen(at.boots)
         quorum = controller.log.quorum
+        # All that is judged by below, the log's end included. Mostly nothing of it has changed.
+        state = (
+            quorum.state, quorum.role, quorum.high_watermark, controller.log.log.end_offset,
+            controller.log.has_failed, at.stopped_midway,
+        )  # fmt: skip
+        if state == seen.state and controller.image is seen.image:
+            return
         if not controller.log.has_failed and not at.stopped_midway:
             # Else it may be in an epoch that it could not write down, and that nobody will hear of: it goes down.
             self._roles(at, quorum)
         self._log(at, controller.log, quorum.high_watermark, seen)
         if controller.image is not seen.image:
             self._image(at, controller.image, seen)
+        seen.state = state
 
     def _roles(self, at: SimulatedNode, quorum: object) -> None:
         epoch: int = quorum.epoch  # type: ignore[attr-defined]

@@ -72,9 +72,10 @@ class ReplicaInvariants:
     def __init__(self) -> None:
         self.ledgers: dict[Key, Ledger] = {}
         self._seen: dict[tuple[int, Key], _Seen] = {}
+        self._looked_at: dict[Partition, tuple[object, int, int]] = {}
 
     def look(self, at: SimulatedNode, node: Node) -> None:
-        for partition in node.partitions:
+        for partition in self._changed(node):
             # A leader whose files fail still counts what its followers acknowledge, and may write the mark down.
             if partition.log.closed or (partition.log.is_offline and partition.leader is None):
                 continue
@@ -94,6 +95,21 @@ class ReplicaInvariants:
             seen.leads = leader is not None
             if partition.log.end_offset < mark:
                 raise Violation("a log is not cut below its high watermark", _name(at, partition))
+            self._looked_at[partition] = (leader, mark, partition.log.end_offset)
+
+    def _changed(self, node: Node) -> list[Partition]:
+        """Those whose role, high watermark or end has changed since `look` found them in order: all that it judges by.
+        There are hardly ever any, and nothing is asked more often in a simulation."""
+        looked_at = self._looked_at
+        return [
+            partition
+            for topic in node.partitions.by_name.values()
+            for partition in topic.partitions.values()
+            if (seen := looked_at.get(partition)) is None
+            or seen[0] is not partition.leader
+            or seen[1] != partition.log.high_watermark
+            or seen[2] != partition.log.end_offset
+        ]
 
     def _ledger(self, key: Key) -> Ledger:
         return self.ledgers.setdefault(key, Ledger())

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
 LAST_EVENTS = 400
+_HASHED_TOGETHER = 500
 
 
 class Trace:
@@ -23,21 +24,28 @@ class Trace:
     def __init__(self, loop: AbstractEventLoop, *, aloud: bool = False) -> None:
         self.events = 0
         self._last: deque[str] = deque(maxlen=LAST_EVENTS)
-        self._loop = loop
+        self._time = loop.time
+        self._unhashed: list[str] = []
         self._hash = blake2b(digest_size=16)
         self._aloud = aloud
 
     def note(self, place: str, event: str) -> None:
-        line = f"{self._loop.time():.6f} {place}: {event}"
+        line = f"{self._time():.6f} {place}: {event}"
         self.events += 1
-        self._hash.update(line.encode())
+        self._unhashed.append(line)
+        if len(self._unhashed) >= _HASHED_TOGETHER:
+            self._catch_up()
         self._last.append(line)
         if self._aloud:
             sys.stderr.write(line + "\n")
 
+    def _catch_up(self) -> None:
+        self._hash.update("".join(self._unhashed).encode())
+        self._unhashed.clear()
+
     def remark(self, text: str) -> None:
         """Something worth reading that is no event of its own."""
-        self._last.append(f"{self._loop.time():.6f} {text}")
+        self._last.append(f"{self._time():.6f} {text}")
         if self._aloud:
             sys.stderr.write(self._last[-1] + "\n")
 
@@ -48,4 +56,5 @@ class Trace:
 
     @property
     def digest(self) -> str:
+        self._catch_up()
         return self._hash.hexdigest()
