@@ -1,7 +1,6 @@
-"""Three real nodes in one process, on virtual time, with faults: the seeds of every test run.
+"""Three real nodes in one process, on virtual time, with faults: fresh seeds in every test run.
 
-`make soak` runs the same for hours with new seeds. A seed that found something goes into seeds.txt and is replayed here
-for ever.
+`make soak` runs the same for hours. A seed that found something goes into seeds.txt and is replayed here for ever.
 """
 
 from __future__ import annotations
@@ -11,28 +10,23 @@ import shlex
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from millstream.testing.__main__ import arguments, explain, plan_of
+from millstream.testing.__main__ import arguments, plan_of
+from millstream.testing.seeds import explain, fresh_seed
 from millstream.testing.simulation import Plan, simulate
+from tests.sim.seeds import given_seed, kept_clusters
 from tests.support.requirements import PROJECT_ROOT
 
 if TYPE_CHECKING:
     from tests.sim.conftest import Tried
 
-SEEDS_FILE = Path(__file__).with_name("seeds.txt")
 # As many as fit; `make soak` has hours. With all other tests of this folder `make test` simulates for five minutes
 # (docs/testing.md), and says at its end how long it was.
 SECONDS = float(os.environ.get("MILLSTREAM_SIMULATE_SECONDS", "90"))
 THREE_NODES = "three nodes under faults"
-
-
-def kept_seeds() -> list[str]:
-    lines = [line.split("#")[0].strip() for line in SEEDS_FILE.read_text().splitlines()]
-    return [line for line in lines if line]
 
 
 def must_hold(plan: Plan) -> None:
@@ -43,15 +37,18 @@ def must_hold(plan: Plan) -> None:
 
 @pytest.mark.slow
 def test_seeds_hold(tried: Tried) -> None:
-    began, done = time.monotonic(), 0
-    while done == 0 or time.monotonic() - began < SECONDS:
-        done += 1
-        must_hold(Plan(seed=done, nodes=3, seconds=40))
-    tried(THREE_NODES, done)
+    began, done = time.monotonic(), []
+    given = given_seed()
+    try:
+        while not done or (given is None and time.monotonic() - began < SECONDS):
+            done.append(fresh_seed() if given is None else given)
+            must_hold(Plan(seed=done[-1], nodes=3, seconds=40))
+    finally:
+        tried(THREE_NODES, len(done), ", ".join(map(str, done)))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("line", kept_seeds())
+@pytest.mark.parametrize("line", kept_clusters())
 def test_a_seed_that_failed_once_holds(line: str, tried: Tried) -> None:
     must_hold(plan_of(arguments(shlex.split(line))))
     tried(THREE_NODES, 1)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,7 +19,12 @@ from millstream.client.fetch import fetch
 from millstream.client.produce import Producer
 from millstream.client.reading import batches_from
 from millstream.testing.machine import Machine
-from tests.sim.seeds import SEEDS
+from tests.sim.seeds import fresh_seeds, how_to_replay, kept_seeds, name_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tests.sim.conftest import Tried
 
 PARTITIONS = 2
 ROUNDS = 6
@@ -124,33 +130,41 @@ def steps_of_a_whole_run(*, fsync: bool) -> int:
     return whole.disk.steps
 
 
-def crash_at_every_step(*, fsync: bool, lose_unsynced: bool) -> None:
+def crash_at_every_step(seeds: Iterable[int], *, fsync: bool, lose_unsynced: bool) -> None:
     steps = steps_of_a_whole_run(fsync=fsync)
     assert steps > 50
-    for round_number, step in itertools.product(SEEDS, range(1, steps + 1)):
-        seed = round_number * 1_000_000 + step
-        crashing = machine(seed=seed, fsync=fsync)
+    for seed, step in itertools.product(seeds, range(1, steps + 1)):
+        crashing = machine(seed=seed * 1_000_000 + step, fsync=fsync)
         history = History()
         crashing.disk.power_off_at = step
+        at = "before it"
         try:
             crashing.run(work(history))
             at = crashing.disk.last_step
             crashing.disk.crash(keep_unsynced=not lose_unsynced)
             crashing.run(check(history))
         except (AssertionError, ClientError, OSError) as error:
-            raise AssertionError(f"crash at step {step} ({at}), seed {seed}, fsync={fsync}: {error}") from error
+            again = how_to_replay("one-node-crash", "tests/sim/test_one_node_crash.py", seed, fsync=int(fsync))
+            raise AssertionError(f"crash at step {step} ({at}), fsync={fsync}: {error}\n{again}") from error
+
+
+def every_step_holds(tried: Tried, *, fsync: bool, lose_unsynced: bool) -> None:
+    fresh = fresh_seeds(1)
+    seeds = [*kept_seeds("one-node-crash", fsync=int(fsync)), *fresh]
+    crash_at_every_step(seeds, fsync=fsync, lose_unsynced=lose_unsynced)
+    tried("a crash at every step", len(seeds), name_of(fresh))
 
 
 @pytest.mark.slow
-def test_a_killed_process_loses_nothing_acknowledged_whatever_step_is_its_last() -> None:
-    crash_at_every_step(fsync=False, lose_unsynced=False)
+def test_a_killed_process_loses_nothing_acknowledged_whatever_step_is_its_last(tried: Tried) -> None:
+    every_step_holds(tried, fsync=False, lose_unsynced=False)
 
 
 @pytest.mark.slow
-def test_with_fsync_a_power_failure_loses_nothing_acknowledged_whatever_step_is_the_last() -> None:
-    crash_at_every_step(fsync=True, lose_unsynced=True)
+def test_with_fsync_a_power_failure_loses_nothing_acknowledged_whatever_step_is_the_last(tried: Tried) -> None:
+    every_step_holds(tried, fsync=True, lose_unsynced=True)
 
 
 def test_the_test_bites_without_fsync_a_power_failure_loses_something() -> None:
     with pytest.raises(AssertionError, match="acknowledged at"):
-        crash_at_every_step(fsync=False, lose_unsynced=True)
+        crash_at_every_step([0], fsync=False, lose_unsynced=True)

@@ -21,7 +21,7 @@ def report(when: str, seconds: float, *tried: list[object]) -> pytest.TestReport
 
 
 def test_seeds_are_counted_once_and_by_kind() -> None:
-    nodes, world = ["nodes", 10, 20.0], ["world", 80, 4.0]
+    nodes, world = ["nodes", 10, 20.0, "31-40"], ["world", 80, 4.0, ""]
     reports = [
         report("setup", 1),
         report("call", 60, nodes),
@@ -31,5 +31,6 @@ def test_seeds_are_counted_once_and_by_kind() -> None:
     assert summary(reports) == [
         "tests/sim/: 2.0 minutes",
         "nodes: 20 seeds in 40 s, 1,800 per hour",
+        "  fresh: 31-40, 31-40",
         "world: 80 seeds in 4 s, 72,000 per hour",
     ]

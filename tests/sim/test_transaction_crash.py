@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -37,7 +37,10 @@ from millstream.protocol.messages.txn_offset_commit import (
 )
 from millstream.records.building import encode_batch
 from millstream.testing.machine import Machine
-from tests.sim.seeds import SEEDS
+from tests.sim.seeds import fresh_seeds, how_to_replay, kept_seeds, name_of
+
+if TYPE_CHECKING:
+    from tests.sim.conftest import Tried
 
 PARTITIONS = 3
 TRANSACTIONS = 2
@@ -258,15 +261,17 @@ async def committed_offset(at: Machine) -> int:
     return await at.client.retrying(attempt)
 
 
-def crash_at_every_step(*, version: int, fsync: bool, lose_unsynced: bool) -> None:
+def crash_at_every_step(tried: Tried, *, version: int, fsync: bool, lose_unsynced: bool) -> None:
     whole = machine(seed=1, fsync=fsync)
     history = History()
     whole.run(work(history, version))
     assert list(history.told.values()) == [True, False]
     whole.run(check(history, version))
     first = steps_before_transactions(fsync=fsync)
-    for round_number, step in itertools.product(SEEDS, range(first, whole.disk.steps + 1)):
-        seed = 1 + round_number
+    fresh = fresh_seeds(1)
+    numbers = {"version": version, "fsync": int(fsync)}
+    seeds = [*kept_seeds("transaction-crash", **numbers), *fresh]
+    for seed, step in itertools.product(seeds, range(first, whole.disk.steps + 1)):
         crashing = machine(seed=seed, fsync=fsync)
         history = History()
         crashing.disk.power_off_at = step
@@ -275,8 +280,10 @@ def crash_at_every_step(*, version: int, fsync: bool, lose_unsynced: bool) -> No
             crashing.disk.crash(keep_unsynced=not lose_unsynced)
             crashing.run(check(history, version))
         except (AssertionError, ClientError, OSError) as error:
-            at = f"step {step} ({crashing.disk.last_step}), seed {seed}, fsync={fsync}"
-            raise AssertionError(f"crash at {at}: {error}") from error
+            at = f"step {step} ({crashing.disk.last_step}), fsync={fsync}"
+            again = how_to_replay("transaction-crash", "tests/sim/test_transaction_crash.py", seed, **numbers)
+            raise AssertionError(f"crash at {at}: {error}\n{again}") from error
+    tried("a crash in the middle of transactions", len(seeds), name_of(fresh))
 
 
 def steps_before_transactions(*, fsync: bool) -> int:
@@ -292,11 +299,13 @@ def steps_before_transactions(*, fsync: bool) -> int:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_killed_process_leaves_transactions_whole_whatever_step_is_its_last(version: int) -> None:
-    crash_at_every_step(version=version, fsync=False, lose_unsynced=False)
+def test_a_killed_process_leaves_transactions_whole_whatever_step_is_its_last(version: int, tried: Tried) -> None:
+    crash_at_every_step(tried, version=version, fsync=False, lose_unsynced=False)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("version", [0, 2])
-def test_with_fsync_a_power_failure_leaves_transactions_whole_whatever_step_is_the_last(version: int) -> None:
-    crash_at_every_step(version=version, fsync=True, lose_unsynced=True)
+def test_with_fsync_a_power_failure_leaves_transactions_whole_whatever_step_is_the_last(
+    version: int, tried: Tried
+) -> None:
+    crash_at_every_step(tried, version=version, fsync=True, lose_unsynced=True)

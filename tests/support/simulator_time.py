@@ -1,7 +1,7 @@
 """How long the simulator had in a test run, and how many seeds it tried: a line at the end of every run.
 
-Tests say how many seeds they tried with pytest's `record_property(SEEDS, [of what, count, seconds])`. That travels with
-the report, so that it arrives from pytest-xdist's workers as well, whose own prints do not.
+Tests say how many seeds they tried with pytest's `record_property(SEEDS, [of what, count, seconds, which])`. That
+travels with the report, so that it arrives from pytest-xdist's workers as well, whose own prints do not.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 def summary(reports: Iterable[pytest.TestReport]) -> list[str]:
     """What ran for how long in all, then seeds per hour of each kind."""
     seconds = 0.0
-    tried: dict[str, tuple[int, float]] = {}
+    tried: dict[str, tuple[int, float, list[str]]] = {}
     for report in reports:
         seconds += report.duration
         for name, value in report.user_properties:
             # Setup, call and teardown all carry the properties.
             if name == SEEDS and report.when == "call":
-                what, count, took_s = value
-                before, before_s = tried.get(what, (0, 0.0))
-                tried[what] = (before + count, before_s + took_s)
+                what, count, took_s, which = value
+                before, before_s, drawn = tried.get(what, (0, 0.0, []))
+                tried[what] = (before + count, before_s + took_s, [*drawn, which] if which else drawn)
     lines = [f"{PLACE}: {seconds / 60:.1f} minutes"]
-    lines += [
-        f"{what}: {count:,} seeds in {took_s:.0f} s, {count / max(took_s, 0.001) * 3600:,.0f} per hour"
-        for what, (count, took_s) in sorted(tried.items())
-    ]
+    for what, (count, took_s, drawn) in sorted(tried.items()):
+        lines.append(f"{what}: {count:,} seeds in {took_s:.0f} s, {count / max(took_s, 0.001) * 3600:,.0f} per hour")
+        if drawn:
+            lines.append(f"  fresh: {', '.join(drawn)}")
     return lines

@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
 import time
+from typing import TYPE_CHECKING
 
 from millstream.testing.layouts import LAYOUTS
-from millstream.testing.simulation import WORK, Plan, Report, simulate
+from millstream.testing.seeds import Outcome, fresh_seed, run_all
+from millstream.testing.simulation import WORK, Plan
 
-LAST_EVENTS_SHOWN = 60
-
-
-def command(plan: Plan) -> str:
-    """What replays a plan."""
-    parts = [f"python -m millstream.testing --seed {plan.seed} --nodes {plan.nodes} --seconds {plan.seconds:g}"]
-    if plan.layout is not None:
-        parts.append(f"--layout {plan.layout}")
-    if plan.faults is not None:
-        parts.append(f"--faults {','.join(plan.faults) or 'none'}")
-    if tuple(plan.work) != WORK:
-        parts.append(f"--work {','.join(plan.work)}")
-    parts += [f"--set {name}={value}" for name, value in plan.settings.items()]
-    return " ".join(parts)
-
-
-def explain(report: Report) -> str:
-    """A failed seed in words."""
-    lines = [
-        f"seed {report.plan.seed} FAILED: {type(report.violation).__name__}: {report.violation}",
-        f"replay: {command(report.plan)}",
-        str(report),
-        "the last events:",
-        *report.last_events[-LAST_EVENTS_SHOWN:],
-    ]
-    return "\n".join(lines)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def arguments(given: list[str] | None = None) -> argparse.Namespace:
@@ -43,6 +22,7 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=None, help="this seed; without it, new ones")
     parser.add_argument("--seeds", type=int, default=1, help="how many, one after the other")
     parser.add_argument("--minutes", type=float, default=None, help="of real time, instead of a number of seeds")
+    parser.add_argument("--jobs", type=int, default=1, help="processes that try seeds at the same time")
     parser.add_argument("--nodes", type=int, default=3, help="brokers")
     parser.add_argument("--layout", choices=list(LAYOUTS), default=None, help="who does what; drawn if not given")
     parser.add_argument("--seconds", type=float, default=60, help="of virtual time with faults")
@@ -54,10 +34,10 @@ def arguments(given: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(given)
 
 
-def plan_of(options: argparse.Namespace, done: int = 0) -> Plan:
-    """The plan of the seed after so many."""
+def plan_of(options: argparse.Namespace, begun: int = 0) -> Plan:
+    """The plan of the seed after so many; a fresh one if none is given."""
     return Plan(
-        seed=options.seed + done,
+        seed=fresh_seed() if options.seed is None else options.seed + begun,
         nodes=options.nodes,
         seconds=options.seconds,
         faults=_names(options.faults),
@@ -68,27 +48,36 @@ def plan_of(options: argparse.Namespace, done: int = 0) -> Plan:
     )
 
 
+def _plans(options: argparse.Namespace, began: float) -> Iterator[Plan]:
+    for begun in itertools.count():
+        if begun >= options.seeds if options.minutes is None else time.monotonic() - began >= options.minutes * 60:
+            return
+        yield plan_of(options, begun)
+
+
 def main() -> int:
     options = arguments()
-    if options.seed is None:
-        options.seed = time.time_ns() % 1_000_000_000
     began = time.monotonic()
-    failed: list[Report] = []
-    done = 0
-    while done < options.seeds if options.minutes is None else time.monotonic() - began < options.minutes * 60:
-        report = simulate(plan_of(options, done))
-        done += 1
-        if report.violation is None:
-            _say(str(report))
-            continue
-        failed.append(report)
-        _say(explain(report))
-        if not options.keep_going:
+    outcomes: list[Outcome] = []
+    for outcome in run_all(_plans(options, began), options.jobs):
+        outcomes.append(outcome)
+        _say(outcome.text)
+        if outcome.line_to_keep is not None and not options.keep_going:
             break
     took_s = time.monotonic() - began
-    _say(f"{done} seeds in {took_s:.0f} s, {done / took_s * 3600:.0f} seeds per hour, {len(failed)} failed")
-    for report in failed:
-        _say(f"  {command(report.plan)}    # {report.violation}")
+    failed = [outcome.line_to_keep for outcome in outcomes if outcome.line_to_keep is not None]
+    _say(
+        f"{len(outcomes)} seeds in {took_s:.0f} s, {len(outcomes) / took_s * 3600:.0f} seeds per hour, "
+        f"{len(failed)} failed"
+    )
+    processor_s = max(sum(outcome.processor_s for outcome in outcomes), 0.001)
+    _say(
+        f"a second of processor time: {len(outcomes) / processor_s:.2f} seeds, "
+        f"{sum(outcome.faults for outcome in outcomes) / processor_s:.2f} faults, "
+        f"{sum(outcome.acknowledged for outcome in outcomes) / processor_s:.0f} records acknowledged"
+    )
+    for line in failed:
+        _say(f"  {line}")
     return 1 if failed else 0
 
 
