@@ -31,9 +31,11 @@ class Poll:
 
 @pytest.fixture(autouse=True)
 def _without_collector() -> Iterator[None]:
+    was_enabled = gc.isenabled()
     gc.disable()
     yield
-    gc.enable()
+    if was_enabled:
+        gc.enable()
 
 
 @pytest.mark.parametrize(

@@ -50,13 +50,13 @@ def listening() -> Iterator[Listener]:
 
 def test_a_late_loop_is_spoken_for_and_a_hung_one_is_not() -> None:
     with listening() as controller:
-        pulse = RealPulse(late_ms=40, hung_ms=400)
+        pulse = RealPulse(late_ms=40, hung_ms=4_000)
         try:
             pulse.beat([("127.0.0.1", controller.port)], b"beat")
             wait_until(lambda: len(controller.heard) >= 2, "two repeated beats", within_s=30)
             thread = pulse._thread
             assert thread is not None
-            wait_until(lambda: pulse.is_silent, "silence", within_s=30)
+            wait_until(lambda: pulse.is_silent, "silence")
             assert set(controller.heard) == {b"beat"}
             # The loop is back: what it says now is repeated the next time.
             pulse.beat([("127.0.0.1", controller.port)], b"more")

@@ -169,4 +169,4 @@ def test_one_that_is_not_in_yet_can_leave(group: Group, monkeypatch: pytest.Monk
 
     wait_until(lambda: count() == 2, "the application to wait for the other one")
     member.close()
-    wait_until(lambda: count() == 1, "the application to be gone", within_s=20)
+    wait_until(lambda: count() == 1, "the application to be gone")

@@ -222,21 +222,23 @@ class Transcript:
         topic: str = "t",
     ) -> None:
         partition = TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
-        heard = self._talk.client.call(
-            TxnOffsetCommitRequest(
-                transactional_id=self._id(name),
-                group_id=self._talk.name(group),
-                producer_id=producer[0],
-                producer_epoch=producer[1],
-                generation_id=generation,
-                topics=[TxnOffsetCommitRequestTopic(name=self._talk.name(topic), partitions=[partition])],
-            ),
-            version,
+        request = TxnOffsetCommitRequest(
+            transactional_id=self._id(name),
+            group_id=self._talk.name(group),
+            producer_id=producer[0],
+            producer_epoch=producer[1],
+            generation_id=generation,
+            topics=[TxnOffsetCommitRequestTopic(name=self._talk.name(topic), partitions=[partition])],
         )
-        (answer,) = heard.topics[0].partitions
+
+        def answer():  # FindCoordinator may name a coordinator that still loads its groups
+            (found,) = self._talk.client.call(request, version).topics[0].partitions
+            return None if found.error_code in PASSING else found
+
+        heard = self._talk.until(answer, "the group's coordinator")
         self._say(
             f"offsets of {group} at {offset} in {name!r} by {self._told(producer)}, v{version}",
-            ErrorCode(answer.error_code).name,
+            ErrorCode(heard.error_code).name,
         )
 
     def produce(
