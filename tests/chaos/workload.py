@@ -455,6 +455,17 @@ def until_compacted(bootstrap: str) -> None:
 
 def judged(workload: Workload) -> History:
     """Stop all clients, read everything, and fail with whatever cannot have happened."""
+    history = gathered(workload)
+    anomalies = check(history)
+    assert not anomalies, f"{len(anomalies)} anomalies:\n" + "\n".join(map(str, anomalies[:20]))
+    copies = [value.partition(":")[2] for value in values_of(history, OUTPUT)]
+    assert len(copies) == len(set(copies)), "a record was copied twice"
+    assert set(copies) <= set(values_of(history, INPUT))
+    return history
+
+
+def gathered(workload: Workload) -> History:
+    """Stop all clients and read everything: the whole history, not judged yet."""
     workload.stop()
     history, bootstrap = workload.history, workload.bootstrap
     history.stable_ends = stable_ends(bootstrap, PLACES)
@@ -465,11 +476,6 @@ def judged(workload: Workload) -> History:
     }
     stored = stored_offsets(bootstrap, COPIERS, dict.fromkeys(commit.place for commit in history.committed))
     history.committed += [Committed(COPIERS, place, offset) for place, offset in stored.items()]
-    anomalies = check(history)
-    assert not anomalies, f"{len(anomalies)} anomalies:\n" + "\n".join(map(str, anomalies[:20]))
-    copies = [value.partition(":")[2] for value in values_of(history, OUTPUT)]
-    assert len(copies) == len(set(copies)), "a record was copied twice"
-    assert set(copies) <= set(values_of(history, INPUT))
     return history
 
 
