@@ -16,7 +16,7 @@ from millstream.testing.simulation import Plan, Report, simulate
 from tests.testing import plants
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 WRITE = ("write", "read")
 TRANSACT = ("write", "transact", "read")
@@ -91,17 +91,39 @@ def test_there_is_a_plant_for_every_anomaly() -> None:
     assert {plant.kind for plant in PLANTS} == set(Kind)
 
 
-@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.kind.name.lower()}: {plant.what}")
-def test_a_planted_anomaly_is_found_by_its_name(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant.plant(monkeypatch)
+# Without readers there is the final read alone.
+FINAL_ONLY = [
+    Plant(Kind.READ_OF_ABORTED_WRITE, "aborted", plants.lists_no_aborted_transactions, ("write", "transact")),
+    Plant(Kind.READ_OF_FAILED_WRITE, "failed", plants.writes_and_refuses, ("write",)),
+    Plant(Kind.READ_OF_UNKNOWN_VALUE, "changed", plants.changes_a_byte, ("write",)),
+    Plant(Kind.WENT_BACK, "out of order", plants.reorders, ("write",)),
+    Plant(Kind.ONE_VALUE_AT_TWO_OFFSETS, "doubled", plants.doubles, ("write",)),
+]
+
+
+def reports(plant: Plant, patch: pytest.MonkeyPatch) -> Iterator[Report]:
+    """Of one seed after the other, up to the one that has found it; fails if none has."""
+    plant.plant(patch)
     ends = []
     for seed in SEEDS:
         report = run(plant.work, seed)
+        yield report
         found = {anomaly.kind for anomaly in report.anomalies}
         if plant.kind in found:
             return
         ends.append(f"seed {seed}: found {found or 'nothing'}, the run ended with {report.violation!r}")
     pytest.fail("\n".join(ends))
+
+
+@pytest.mark.parametrize("plant", PLANTS, ids=lambda plant: f"{plant.kind.name.lower()}: {plant.what}")
+def test_a_planted_anomaly_is_found_by_its_name(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(reports(plant, monkeypatch))
+
+
+@pytest.mark.parametrize("plant", FINAL_ONLY, ids=lambda plant: plant.kind.name.lower())
+def test_the_final_read_alone_shows_it(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    for report in reports(plant, monkeypatch):
+        assert report.history.polled == []
 
 
 @pytest.mark.parametrize("work", dict.fromkeys(plant.work for plant in PLANTS), ids="+".join)

@@ -31,7 +31,7 @@ class Kind(Enum):
     READ_OF_FAILED_WRITE = "a failed write was read"
     READ_OF_ABORTED_WRITE = "an aborted write was read"
     READ_OF_OWN_UNCOMMITTED_WRITE = "a transaction read what it had not committed"
-    READ_OF_UNKNOWN_VALUE = "a value was read that nobody wrote"
+    READ_OF_UNKNOWN_VALUE = "a value was read that was not written there"
     LOST = "an acknowledged value is lost"
     UNSEEN = "an acknowledged value is missing from the final read"
     SKIPPED = "a reader skipped an offset"
