@@ -27,6 +27,7 @@ class Part(NamedTuple):
 
 def parts(options: argparse.Namespace) -> dict[str, Part]:
     seeds, kills, minutes = options.seeds, options.kills, options.minutes
+    jobs = str(os.cpu_count() or 1)
     return {
         "properties": Part(
             "the properties, 5,000 examples each",
@@ -58,7 +59,7 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
         ),
         "simulation": Part(
             f"a simulated cluster of three with faults, {options.simulate:g} minutes of new seeds",
-            ("-m", "millstream.testing", "--minutes", f"{options.simulate:g}", "--keep-going"),
+            ("-m", "millstream.testing", "--minutes", f"{options.simulate:g}", "--keep-going", "--jobs", jobs),
             {},
         ),
         "spark": Part(

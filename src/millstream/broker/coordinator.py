@@ -15,7 +15,7 @@ as ever: they would lose their partitions while all controllers are away, and wh
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import lru_cache, partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -215,6 +215,7 @@ def _decide_cut_off(
     return decision
 
 
+@lru_cache(maxsize=1024)
 def java_hash(text: str) -> int:
     """Java's String.hashCode of the text, made positive as Kafka does."""
     value = 0

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import traceback
 import warnings
 from contextlib import contextmanager
 from random import Random
@@ -208,6 +209,11 @@ class SimulatedCluster:
             node = self._machines.get(process) or self.find(process)
             if node is not None and not process.is_dead:
                 self.look_at(node)
+            elif node is not None and node.disk.power_lost is not None:
+                # What the program had at hand goes now, and not with its last task: a coroutine among it was made
+                # before a step that may fail, and would be forgotten if it did.
+                process.run(traceback.clear_frames, node.disk.power_lost.__traceback__)
+                node.disk.power_lost = None
         self.raise_violations()
 
     def look_at(self, at: SimulatedNode) -> None:

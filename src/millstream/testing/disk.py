@@ -130,6 +130,8 @@ class LossyDisk:
         self.power_off_at: int | None = None
         self.fail_at: dict[int, int] = {}
         self._powerless = False
+        self.power_lost: PowerLost | None = None
+        """What the step raised at which power went, until somebody has taken it."""
         self.on_power_off: Callable[[], None] = lambda: None
         self.on_step: Callable[[str], None] | None = None
         """Hears of every step, for the trace."""
@@ -146,7 +148,8 @@ class LossyDisk:
             self.on_step(what)
         if self.power_off_at is not None and self.steps >= self.power_off_at:
             self.power_off()
-            raise PowerLost(f"at step {self.steps}: {what}")
+            self.power_lost = PowerLost(f"at step {self.steps}: {what}")
+            raise self.power_lost
         if self.steps in self.fail_at:
             number = self.fail_at[self.steps]
             raise OSError(number, os.strerror(number), what)

@@ -127,6 +127,10 @@ class Process:
         """Run something as a part of this program."""
         return self._loop.create_task(work, context=self._context.copy())
 
+    def run(self, call: Callable[..., T], *arguments: Any) -> T:
+        """Call something at once, as a part of this program."""
+        return self._context.copy().run(call, *arguments)
+
     def stop(self) -> None:
         """SIGSTOP: nothing of it runs until `go_on`; timers that come due in between are late."""
         if self.runs:
