@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from millstream.broker.coordinator import java_hash
+from millstream.broker.handlers.offset_fetch import DOUBT_S
 from millstream.broker.peers import Peers
+from millstream.broker.touch import Touch
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.groups import Committed, commit_offsets
 from millstream.client.produce import init_producer_id
@@ -22,6 +26,8 @@ from millstream.testing.simulation import base_settings
 from millstream.transactions.transaction import State
 
 if TYPE_CHECKING:
+    import pytest
+
     from millstream.testing.simulated_node import SimulatedNode
 
 PLACE = ("written-to", 0)
@@ -174,3 +180,40 @@ async def scenario(cluster: SimulatedCluster) -> None:
 def test_a_coordinator_that_was_replaced_without_knowing_sends_clients_elsewhere() -> None:
     for seed in range(3):
         SimulatedCluster(seed, nodes=3, settings=SETTINGS).run(scenario)
+
+
+async def doubt(cluster: SimulatedCluster, patched: pytest.MonkeyPatch) -> None:
+    """Heartbeats are acknowledged late: the coordinator cannot be certain for a while, and coordinates all the time."""
+    await cluster.start()
+    client = cluster.client()
+    identity = await init_producer_id(client, transactional_id="mine", transaction_timeout_ms=60_000)
+    await create_topics(client, [NewTopic(PLACE[0], 1, 3)])
+    await commit_offsets(client, "any", {PLACE: Committed(0)})
+    at = cluster.nodes[1]
+    await cluster.until(lambda: group_of(at) is not None, what="it coordinates a group")
+    name = group_of(at)
+    assert name is not None
+    producer = Producer(cluster, Transaction("mine", identity, implicit=False))
+    loop = asyncio.get_running_loop()
+    with patched.context() as late:
+        late.setattr(Touch, "is_certain", property(lambda _: False))
+        asked_s = loop.time()
+        asking = loop.create_task(producer.committed_offsets(at, name, require_stable=True))
+        await cluster.until(lambda: loop.time() > asked_s + DOUBT_S / 2, what="half of its patience")
+        assert not asking.done()
+    assert await asking is ErrorCode.NONE
+    assert loop.time() < asked_s + DOUBT_S
+    with patched.context() as late:
+        late.setattr(Touch, "is_certain", property(lambda _: False))
+        asked_s = loop.time()
+        assert await producer.committed_offsets(at, name, require_stable=False) is ErrorCode.NONE
+        assert loop.time() < asked_s + 1
+        assert await producer.committed_offsets(at, name, require_stable=True) is ErrorCode.NOT_COORDINATOR
+        assert loop.time() >= asked_s + DOUBT_S
+    producer.peers.close()
+    await client.close()
+
+
+def test_offsets_wait_for_a_coordinator_that_is_in_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A consumer of librdkafka's that hears NOT_COORDINATOR asks for its offsets never again, and reads nothing."""
+    SimulatedCluster(1, nodes=3, settings=SETTINGS).run(partial(doubt, patched=monkeypatch))

@@ -10,6 +10,10 @@ What it writes is never committed, but many answers need nothing written, and so
 it is fenced would give up, one that heard of the end of its last transaction would take it for that of the next. Where
 that is so (`must_be_certain`) such a coordinator says nothing but that it is none (ADR 15). Members of groups are heard
 as ever: they would lose their partitions while all controllers are away, and what they hear is never final.
+
+Most doubts end well: a busy broker's heartbeats were acknowledged late, and it coordinates as before. So a request may
+wait for the end of the doubt first (`doubt_s`). OffsetFetch does: librdkafka never repeats one that was answered with
+NOT_COORDINATOR (its issue 5586), and the consumer, a member in good standing, reads nothing until it is restarted.
 """
 
 from __future__ import annotations
@@ -39,6 +43,8 @@ M = TypeVar("M", bound=Machine)
 
 # As often as this somebody may ask a coordinator that is cut off, or has lost all controllers.
 CUT_OFF_PAUSE_S = 0.2
+# How often a request that waits for certainty looks for it.
+CERTAIN_EVERY_S = 0.05
 
 _log = Logger("millstream.coordinator")
 
@@ -95,9 +101,15 @@ class Coordinator(Generic[M]):
         *,
         refuse: Callable[[ErrorCode], Any],
         must_be_certain: bool = False,
+        doubt_s: float = 0.0,
     ) -> Deferred:
-        """Let the shard of `name` decide; `refuse` makes the response for an error code."""
-        return self.submit_to(lambda: self.shard_of(name), decide, refuse=refuse, must_be_certain=must_be_certain)
+        """Let the shard of `name` decide; `refuse` makes the response for an error code.
+
+        Where this broker must be certain that it coordinates and is not, the request waits for up to `doubt_s`.
+        """
+        return self.submit_to(
+            lambda: self.shard_of(name), decide, refuse=refuse, must_be_certain=must_be_certain, doubt_s=doubt_s
+        )
 
     def submit_to(
         self,
@@ -106,16 +118,41 @@ class Coordinator(Generic[M]):
         *,
         refuse: Callable[[ErrorCode], Any],
         must_be_certain: bool = False,
+        doubt_s: float = 0.0,
     ) -> Deferred:
         token = next(self._tokens)
         deferred = Deferred(on_abandon=lambda: self._forget(token))
         self._requests[token] = (deferred, refuse)
+        if must_be_certain:
+            self._submit_certain(token, find, decide, self._node.loop.time() + doubt_s)
+        else:
+            self._submit(token, find, decide)
+        return deferred
+
+    def _submit(
+        self, token: Token, find: Callable[[], Shard[M]], decide: Callable[[M, Token, int], Decision[Any]]
+    ) -> None:
         try:
-            is_doubtful = must_be_certain and not self._is_in_touch
-            find().submit(token, partial(_decide_cut_off, decide) if is_doubtful else decide)
+            find().submit(token, decide)
         except BrokerError as refusal:
             self._refuse(token, refusal.code)
-        return deferred
+
+    def _submit_certain(
+        self,
+        token: Token,
+        find: Callable[[], Shard[M]],
+        decide: Callable[[M, Token, int], Decision[Any]],
+        deadline_s: float,
+    ) -> None:
+        """Once this broker is in touch; what is asked after `deadline_s` is decided in doubt."""
+        if token not in self._requests:
+            return  # its connection is gone
+        if self._is_in_touch:
+            self._submit(token, find, decide)
+        elif self._node.loop.time() >= deadline_s or not _is_found(find):
+            self._submit(token, find, partial(_decide_cut_off, decide))
+        else:
+            self._node.loop.call_later(CERTAIN_EVERY_S, self._submit_certain, token, find, decide, deadline_s)
 
     @property
     def _is_in_touch(self) -> bool:
@@ -200,6 +237,14 @@ class Coordinator(Generic[M]):
         for shard in self.shards.values():
             shard.close()
         self.shards.clear()
+
+
+def _is_found(find: Callable[[], Shard[M]]) -> bool:
+    """Whether there is a shard here at all: one that was replaced, and knows it, is waited for in vain."""
+    try:
+        return find().stage is Stage.ACTIVE
+    except BrokerError:
+        return False
 
 
 def _decide_cut_off(

@@ -64,10 +64,11 @@ class TransactionCoordinator(Coordinator[TransactionMachine]):
         *,
         refuse: Callable[[ErrorCode], Any],
         must_be_certain: bool = True,
+        doubt_s: float = 0.0,
     ) -> Deferred:
         """As for every coordinator. That an id is not empty is known without asking which shard it belongs to."""
         if name:
-            return super().submit(name, decide, refuse=refuse, must_be_certain=must_be_certain)
+            return super().submit(name, decide, refuse=refuse, must_be_certain=must_be_certain, doubt_s=doubt_s)
         refused = Deferred()
         refused.finish(refuse(ErrorCode.INVALID_REQUEST))
         return refused

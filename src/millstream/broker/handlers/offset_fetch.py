@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 _DESCRIBE_GROUP, _DESCRIBE_TOPIC = needs_of(OffsetFetchRequest)
 
+# Shorter than the sessions of members, whose heartbeats are answered on the same connection, after this.
+DOUBT_S = 5.0
+
 
 @handles(OffsetFetchRequest, versions="1-10")
 def offset_fetch(request: OffsetFetchRequest, ctx: Context) -> OffsetFetchResponse | Deferred:
@@ -40,5 +43,9 @@ def _fetch(group: OffsetFetchRequestGroup, ctx: Context, *, require_stable: bool
 
     # Who asks for stable offsets goes by the answer: it must not be that of a coordinator that was replaced.
     return ctx.broker.groups.submit(
-        group.group_id, decide, refuse=partial(refuse_fetch, group), must_be_certain=require_stable
+        group.group_id,
+        decide,
+        refuse=partial(refuse_fetch, group),
+        must_be_certain=require_stable,
+        doubt_s=DOUBT_S,
     )
