@@ -7,5 +7,8 @@ running and warm throughout, except where a row is about starting.
     python -m bench                      all rows
     python -m bench --only produce-100   some rows (repeatable)
     python -m bench --quick              small amounts, one round: does it run at all?
+    python -m bench --scale 0.1          a tenth of the amounts; --rounds 1 for one round of each row
+    python -m bench --cite <results>     let docs/performance.md cite this run: bench/cited.json and the tables
+    python -m bench --check-docs         whether its tables say what bench/cited.json does
     python -m bench --feature-costs      what features on the hot path cost, Millstream alone
 """

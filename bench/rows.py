@@ -86,22 +86,19 @@ class Verdict:
 
     @property
     def holds(self) -> bool | None:
-        """None where a contender was not measured."""
-        bar, ratio, own = self.bar, self.ratio, self.millstream
-        needs_ratio = bar.ratio_at_least is not None or bar.ratio_at_most is not None
-        needs_limit = bar.of_limit_at_least is not None
-        if own is None or (needs_ratio and ratio is None) or (needs_limit and self.of_limit is None):
-            return None
-        checks = [
-            (ratio, bar.ratio_at_least, 1),
-            (ratio, bar.ratio_at_most, -1),
-            (own, bar.at_least, 1),
-            (own, bar.at_most, -1),
+        """None where a part of the bar was not measured, and the other parts hold."""
+        bar = self.bar
+        parts = [
+            (self.ratio, bar.ratio_at_least, 1),
+            (self.ratio, bar.ratio_at_most, -1),
+            (self.millstream, bar.at_least, 1),
+            (self.millstream, bar.at_most, -1),
             (self.of_limit, bar.of_limit_at_least, 1),
         ]
-        return all(
-            (value - limit) * sign >= 0 for value, limit, sign in checks if limit is not None and value is not None
-        )
+        wanted = [(value, limit, sign) for value, limit, sign in parts if limit is not None]
+        if any(value is not None and (value - limit) * sign < 0 for value, limit, sign in wanted):
+            return False
+        return None if any(value is None for value, _, _ in wanted) else True
 
 
 def judge(row: Row, rounds: Mapping[str, Sequence[Figures]]) -> list[Verdict]:

@@ -39,7 +39,8 @@ class Session:
     def __init__(self, names: tuple[str, ...], *, quick: bool, scale: float = 1.0, rounds: int | None = None) -> None:
         self.names = names
         self.quick = quick
-        self.scale = scale
+        # Of the usual amounts; 0 for a run that only shows that it runs.
+        self.scale = 0.0 if quick else scale
         self.rounds = rounds
         self._folder = Path(tempfile.mkdtemp(prefix="millstream-bench-"))
         self._running: dict[str, Stoppable] = {}

@@ -61,17 +61,22 @@ def follow_application(
     *,
     guarantee: str = EXACTLY_ONCE,
     batch: int | None = None,
-) -> None:
-    """Start an application that was not there before; with `batch` so many records at once, else as many as usual."""
+) -> str:
+    """Start an application that was not there before; with `batch` so many records at once, else as many as usual.
+
+    Its id, which is that of its consumer group too.
+    """
+    application_id = f"bench-app-{next(_applications)}"
     engines = ask(
         "follow",
         topology=topology,
         arguments=topics,
-        application_id=f"bench-app-{next(_applications)}",
+        application_id=application_id,
         guarantee=guarantee,
         batch=batch,
     )
     say(f"{topology}: engines {engines}")
+    return application_id
 
 
 def run_application(ask: Callable[..., Any], topology: str, topics: dict[str, str], records: int) -> float:
@@ -136,11 +141,11 @@ def windowed_count(session: Session, name: str) -> Figures:
 
 
 def last_counts(servers: str, topic: str) -> dict[bytes, int]:
-    """The last count of each key and window."""
+    """The last count of each key and window; a session that became part of a longer one has none."""
     found: dict[bytes, int] = {}
     for batch in arrow.stream(servers, topic, end="latest", columns=["key", "value"]):
         for key, value in zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True):
-            found[key] = _LONG.unpack(value)[0]
+            found[key] = 0 if value is None else _LONG.unpack(value)[0]
     return found
 
 
