@@ -13,8 +13,9 @@ from millstream.broker.partition import Partition
 from millstream.log.directory import LogDirectory
 from millstream.log.log import Log
 from millstream.log.producers import ProducerStates
+from millstream.protocol.uuid import METADATA_TOPIC_ID
+from millstream.testing.checking import Kind
 from millstream.testing.simulation import Plan, simulate
-from millstream.testing.violations import Violation
 from tests.sim.planting import Plant, must_be_found, replaces
 
 HARSH = ("kill", "kill-some", "isolate", "isolate-from-nodes", "one-way", "pair", "pause", "power")
@@ -28,13 +29,14 @@ def run(work: tuple[str, ...], faults: tuple[str, ...] = HARSH, seconds: float =
             Plan(seed=seed, seconds=seconds, faults=faults, work=work, settings=settings, layout="combined")
         )
         if report.violation is not None:
-            raise Violation(type(report.violation).__name__, str(report.violation))
+            raise report.violation
 
     return one
 
 
 WRITE = ("write", "read")
 RIGHT_OPEN = LogDirectory.open_or_create
+RIGHT_TARGETS = Log.sync_targets
 
 
 async def _at_once(*_: Any) -> None:
@@ -47,12 +49,24 @@ def _opens_with_everything_committed(self: LogDirectory, *arguments: Any) -> Log
     return log
 
 
+def _syncs_no_partition(self: Log) -> list[Any]:
+    targets = RIGHT_TARGETS(self)
+    return targets if self.topic_id == METADATA_TOPIC_ID else []
+
+
 CUT_OFF = ("isolate-from-nodes", "one-way", "split")
 SYNCED = {"millstream.acks.fsync": "true"}
 
 PLANTS = [
     (
-        replaces("acknowledged before the high watermark", Partition, "is_committed", lambda *_: True, seeds=3),
+        replaces(
+            "acknowledged before the high watermark",
+            Partition,
+            "is_committed",
+            lambda *_: True,
+            rule=Kind.TWO_VALUES_AT_ONE_OFFSET,
+            seeds=3,
+        ),
         run(WRITE),
     ),
     (
@@ -61,32 +75,75 @@ PLANTS = [
             LogDirectory,
             "open_or_create",
             _opens_with_everything_committed,
+            rule="a follower knows no higher mark than its leaders",
             seeds=15,
         ),
         run(WRITE),
     ),
     (
-        replaces("the controller answers before the commit", ControllerNode, "_commit_of", _at_once, seeds=12),
+        replaces(
+            "the controller answers before the commit",
+            ControllerNode,
+            "_commit_of",
+            _at_once,
+            rule="what the controller promised holds",
+            seeds=12,
+        ),
         run(("administrate",), CUT_OFF, 40),
     ),
     (
-        replaces("the metadata log is not synced", metadata_log, "_sync_all", lambda _: None, seeds=6),
+        replaces(
+            "the metadata log is not synced",
+            metadata_log,
+            "_sync_all",
+            lambda _: None,
+            rule="what the quorum committed stays",
+            seeds=6,
+        ),
         run(("administrate", "write"), ("blackout",), **SYNCED),
     ),
     (
-        replaces("acknowledged before it is on disk", Log, "sync_targets", lambda _: [], seeds=6),
+        replaces(
+            "acknowledged before it is on disk",
+            Log,
+            "sync_targets",
+            _syncs_no_partition,
+            rule="a leader holds all that was committed",
+            seeds=3,
+        ),
         run(WRITE, ("blackout",), **SYNCED),
     ),
     (
-        replaces("a copy of a batch is written again", ProducerStates, "check", lambda *_: None, seeds=6),
+        replaces(
+            "a copy of a batch is written again",
+            ProducerStates,
+            "check",
+            lambda *_: None,
+            rule=Kind.ONE_VALUE_AT_TWO_OFFSETS,
+            seeds=6,
+        ),
         run(WRITE),
     ),
     (
-        replaces("a batch that waits stays in shared memory", produce, "_own_records", lambda _: None, seeds=2),
+        replaces(
+            "a batch that waits stays in shared memory",
+            produce,
+            "_own_records",
+            lambda _: None,
+            rule="what arrives is what was sent",
+            seeds=2,
+        ),
         run(("transact", "read"), ()),
     ),
     (
-        replaces("aborted transactions are not told", Log, "aborted_transactions", lambda *_: [], seeds=2),
+        replaces(
+            "aborted transactions are not told",
+            Log,
+            "aborted_transactions",
+            lambda *_: [],
+            rule=Kind.READ_OF_ABORTED_WRITE,
+            seeds=2,
+        ),
         run(("transact", "read"), ()),
     ),
     (
@@ -95,6 +152,7 @@ PLANTS = [
             Log,
             "last_stable_offset",
             property(lambda self: self.high_watermark),
+            rule=Kind.READ_OF_ABORTED_WRITE,
             seeds=4,
         ),
         run(("transact", "read"), ()),

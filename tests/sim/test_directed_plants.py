@@ -256,17 +256,36 @@ SCENARIOS = {
 }
 PLANTS = [
     (
-        replaces("Raft 5.4.2: older epochs are committed", QuorumNode, "_advance", _commits_older_epochs, seeds=12),
+        replaces(
+            "Raft 5.4.2: older epochs are committed",
+            QuorumNode,
+            "_advance",
+            _commits_older_epochs,
+            rule="a leader holds all that was committed",
+            seeds=12,
+        ),
         figure_8,
     ),
     (
         replaces(
-            "who is not in the ISR is elected", _Draft, "_may_lead", lambda self, it: self._acceptable(it), seeds=1
+            "who is not in the ISR is elected",
+            _Draft,
+            "_may_lead",
+            lambda self, it: self._acceptable(it),
+            rule="a leader holds all that was committed",
+            seeds=1,
         ),
         SCENARIOS["last in sync dies"],
     ),
     (
-        replaces("AlterPartition of any epoch", decide_alter_partition, "_check", _checks_no_epoch, seeds=1),
+        replaces(
+            "AlterPartition of any epoch",
+            decide_alter_partition,
+            "_check",
+            _checks_no_epoch,
+            rule="a leader holds all that was committed",
+            seeds=1,
+        ),
         SCENARIOS["late change of the ISR"],
     ),
     (
@@ -275,6 +294,7 @@ PLANTS = [
             Partition,
             "lead",
             _leads_without_noting_its_epoch,
+            rule="a leader knows where its epoch begins",
             seeds=1,
         ),
         SCENARIOS["epochs without writes"],

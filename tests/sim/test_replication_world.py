@@ -128,12 +128,20 @@ def _cuts_only_within_its_epoch(leader_epoch: int, leader_end: int, log: Any) ->
 
 
 PLANTS = [
-    replaces("rule 1: logs are not matched by epoch", PartitionFollower, "position", _never_says_its_epoch, seeds=20),
+    replaces(
+        "rule 1: logs are not matched by epoch",
+        PartitionFollower,
+        "position",
+        _never_says_its_epoch,
+        rule="what was committed stays",
+        seeds=20,
+    ),
     replaces(
         "KIP-101: a follower cuts to its own mark",
         Replica,
         "learn",
         _cuts_to_its_mark_at_once,
+        rule="a leader holds all that was committed",
         seeds=60,
     ),
     replaces(
@@ -141,19 +149,31 @@ PLANTS = [
         follows,
         "truncation_offset",
         lambda *a: a[2].high_watermark,
+        rule="a leader holds all that was committed",
         seeds=250,
     ),
     replaces(
-        "KIP-279: unknown epochs are passed over", follows, "truncation_offset", _cuts_only_within_its_epoch, seeds=60
+        "KIP-279: unknown epochs are passed over",
+        follows,
+        "truncation_offset",
+        _cuts_only_within_its_epoch,
+        rule="replicas are alike at rest",
+        seeds=60,
     ),
     replaces(
-        "rule 2: answers to any question are taken", PartitionFollower, "after_fetch", _takes_any_answer, seeds=60
+        "rule 2: answers to any question are taken",
+        PartitionFollower,
+        "after_fetch",
+        _takes_any_answer,
+        rule="what was committed stays",
+        seeds=60,
     ),
     replaces(
         "rule 2: answers of old epochs are taken",
         PartitionFollower,
         "after_fetch",
         _takes_answers_of_old_epochs,
+        rule="a leader holds all that was committed",
         seeds=700,
     ),
     replaces(
@@ -161,14 +181,23 @@ PLANTS = [
         PartitionFollower,
         "after_fetch",
         _raises_the_mark_before_cutting,
+        rule="what was committed stays",
         seeds=40,
     ),
-    replaces("rule 3: fetches of any epoch count", PartitionLeader, "check_epoch", lambda *_: None, seeds=300),
+    replaces(
+        "rule 3: fetches of any epoch count",
+        PartitionLeader,
+        "check_epoch",
+        lambda *_: None,
+        rule="what was committed stays",
+        seeds=300,
+    ),
     replaces(
         "rule 3: what was said to the leader before counts",
         PartitionLeader,
         "__init__",
         _believes_followers_of_before,
+        rule="a leader holds all that was committed",
         seeds=20,
     ),
     replaces(
@@ -178,6 +207,7 @@ PLANTS = [
         lambda self, follower: (
             self.proposal is None and follower.id not in self.isr and follower.end_offset >= self.high_watermark
         ),
+        rule="a leader holds all that was committed",
         seeds=100,
     ),
     replaces(
@@ -185,20 +215,57 @@ PLANTS = [
         PartitionLeader,
         "may_join",
         lambda self, follower: self.proposal is None and follower.id not in self.isr,
+        rule="a leader holds all that was committed",
         seeds=60,
     ),
-    replaces("acknowledged before the high watermark", PartitionLeader, "_advance", _acknowledges_at_once, seeds=5),
-    replaces("a majority is enough", PartitionLeader, "_advance", _goes_by_majority, seeds=20),
-    replaces("who is about to join does not count", PartitionLeader, "_settle", _forgets_who_was_proposed, seeds=700),
+    replaces(
+        "acknowledged before the high watermark",
+        PartitionLeader,
+        "_advance",
+        _acknowledges_at_once,
+        rule="min.insync.replicas hold what is acknowledged",
+        seeds=5,
+    ),
+    replaces(
+        "a majority is enough",
+        PartitionLeader,
+        "_advance",
+        _goes_by_majority,
+        rule="a leader holds all that was committed",
+        seeds=20,
+    ),
+    replaces(
+        "who is about to join does not count",
+        PartitionLeader,
+        "_settle",
+        _forgets_who_was_proposed,
+        rule="a leader holds all that was committed",
+        seeds=700,
+    ),
     replaces(
         "who is about to leave does not count",
         PartitionLeader,
         "_settle",
         _drops_members_before_the_controller_agrees,
+        rule="a leader holds all that was committed",
         seeds=300,
     ),
-    replaces("the mark rises below min.insync.replicas", PartitionLeader, "_settle", _passes_over_min_isr, seeds=40),
-    replaces("a new leader commits all that it has", PartitionLeader, "__init__", _starts_at_its_end, seeds=60),
+    replaces(
+        "the mark rises below min.insync.replicas",
+        PartitionLeader,
+        "_settle",
+        _passes_over_min_isr,
+        rule="min.insync.replicas hold what is acknowledged",
+        seeds=40,
+    ),
+    replaces(
+        "a new leader commits all that it has",
+        PartitionLeader,
+        "__init__",
+        _starts_at_its_end,
+        rule="a leader holds all that was committed",
+        seeds=60,
+    ),
 ]
 
 

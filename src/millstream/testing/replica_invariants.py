@@ -124,6 +124,10 @@ class ReplicaInvariants:
             what = f"{_name(at, partition)} leads epoch {epoch} and ends at {log.end_offset}, not {end}"
             raise Violation("a leader holds all that was committed", what)
         self._compare(at, partition, ledger, log.start_offset, end, "a leader holds all that was committed")
+        if log.latest_epoch != epoch and not log.is_offline:
+            # KAFKA-7415: else two logs that part where neither knows the other's epoch cannot be told apart.
+            what = f"{_name(at, partition)} leads epoch {epoch}, and its log knows of {log.latest_epoch}"
+            raise Violation("a leader knows where its epoch begins", what)
 
     def _mark_moved(self, at: SimulatedNode, partition: Partition, ledger: Ledger, seen: _Seen, mark: int) -> None:
         log = partition.log

@@ -90,6 +90,11 @@ class Report:
     anomalies: list[Anomaly] = field(default_factory=list)
     """What the history checker found."""
 
+    @property
+    def rule(self) -> str | None:
+        """The rule that was broken; None if none was, or if the run ended with an error that breaks no rule."""
+        return self.violation.rule if isinstance(self.violation, Violation) else None
+
     def __str__(self) -> str:
         faults = ", ".join(f"{name} {count}" for name, count in self.faults.items()) or "none"
         return (
