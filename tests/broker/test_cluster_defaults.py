@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from tests.sim.test_directed_plants import standing
+from tests.sim.directed import standing
 
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.produce import Producer

@@ -12,8 +12,7 @@ import pytest
 
 from millstream.broker.partition import Partition
 from millstream.broker.peers import Peers
-from millstream.client.admin.topics import NewTopic, create_topics
-from millstream.client.produce import Producer, produce
+from millstream.client.produce import produce
 from millstream.metadata import decide_alter_partition
 from millstream.metadata.partition_change import _Draft
 from millstream.protocol.messages.alter_partition import AlterPartitionRequest, BrokerState, PartitionData, TopicData
@@ -23,26 +22,23 @@ from millstream.quorum.node import QuorumNode
 from millstream.quorum.roles import Leader
 from millstream.records.building import encode_batch
 from millstream.testing.cluster import CONTROLLER_PORT, SimulatedCluster
-from millstream.testing.layouts import separate
-from millstream.testing.quorum_invariants import QuorumInvariants
-from millstream.testing.replica_invariants import ReplicaInvariants
-from millstream.testing.simulation import base_settings
+from millstream.testing.replica_invariants import IN_SYNC_HOLD
+from tests.sim.directed import (
+    PLACE,
+    end_at,
+    image,
+    loses_touch,
+    play,
+    until_isr,
+    until_led_by,
+    write,
+)
 from tests.sim.planting import Plant, must_be_found, replaces
 from tests.sim.quorum_world import QuorumWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
-
     from millstream.client.client import Client
-    from millstream.metadata.image import MetadataImage, PartitionImage
 
-SETTINGS = {
-    **base_settings(3),
-    "min.insync.replicas": "1",
-    "replica.lag.time.max.ms": "2000",
-    "auto.leader.rebalance.enable": "false",
-}
-PLACE = ("directed", 0)
 FIGURE_8_SEEDS = range(12)
 
 
@@ -87,53 +83,6 @@ def _commits_older_epochs(self: QuorumNode, now_ms: int) -> list[Any]:
     return self._commit(leading.held_by_majority(self.role, self.voters))
 
 
-# --- partitions, with controllers apart: all brokers may be down and there is still somebody who decides
-
-
-def play(
-    seed: int, scenario: Callable[[SimulatedCluster, Client], Coroutine[Any, Any, None]], *, min_isr: int = 1
-) -> None:
-    cluster = SimulatedCluster(seed, layout=separate(3), settings=SETTINGS)
-    cluster.checkers += [ReplicaInvariants().look, QuorumInvariants().look]
-
-    async def whole(cluster: SimulatedCluster) -> None:
-        await cluster.start()
-        client = cluster.client("writer")
-        configs = {"min.insync.replicas": str(min_isr)}
-        await create_topics(client, [NewTopic(PLACE[0], assignments={0: (1, 2, 3)}, configs=configs)])
-        await cluster.until(lambda: standing(cluster) is not None)
-        await scenario(cluster, client)
-        await client.close()
-
-    cluster.run(whole)
-
-
-def image(cluster: SimulatedCluster) -> MetadataImage:
-    images = [node.serving.image for node in cluster.nodes.values() if node.serving is not None]
-    return max(images, key=lambda each: each.offset)
-
-
-def standing(cluster: SimulatedCluster) -> PartitionImage | None:
-    topic = image(cluster).topics.by_name.get(PLACE[0])
-    return None if topic is None else topic.partitions[0]
-
-
-async def until_isr(cluster: SimulatedCluster, *members: int) -> PartitionImage:
-    await cluster.until(
-        lambda: (now := standing(cluster)) is not None and sorted(now.isr) == sorted(members),
-        what=f"the ISR is {members}",
-    )
-    now = standing(cluster)
-    assert now is not None
-    return now
-
-
-async def write(client: Client, count: int) -> None:
-    producer = Producer(client)
-    for number in range(count):
-        await producer.send(*PLACE, [(b"key", b"value %d" % number, [], 0)])
-
-
 async def last_in_sync_dies(cluster: SimulatedCluster, client: Client) -> None:
     """Two followers are down while the leader writes on; then they are up, and the leader is down."""
     for number in (2, 3):
@@ -149,13 +98,6 @@ async def last_in_sync_dies(cluster: SimulatedCluster, client: Client) -> None:
     cluster.nodes[1].boot()
     await until_isr(cluster, 1, 2, 3)
     await write(client, 5)
-
-
-async def loses_touch(cluster: SimulatedCluster, client: Client) -> PartitionImage:
-    """Node 3 hears nothing of the leader, which goes on without it; the controllers hear of both."""
-    cluster.network.block(["node-3"], ["node-1", "node-2"])
-    await write(client, 5)
-    return await until_isr(cluster, 1, 2)
 
 
 async def late_change_of_the_isr(cluster: SimulatedCluster, client: Client) -> None:
@@ -189,22 +131,6 @@ async def late_change_of_the_isr(cluster: SimulatedCluster, client: Client) -> N
     for number in (1, 2):
         cluster.nodes[number].boot()
     await until_isr(cluster, 1, 2, 3)
-
-
-def end_at(cluster: SimulatedCluster, number: int) -> int:
-    """How much of the partition a broker holds."""
-    serving = cluster.nodes[number].serving
-    partition = None if serving is None else serving.partitions.get(*PLACE)
-    return -1 if partition is None else partition.log.end_offset
-
-
-async def until_led_by(cluster: SimulatedCluster, number: int) -> None:
-    def leads() -> bool:
-        serving = cluster.nodes[number].serving
-        partition = None if serving is None else serving.partitions.get(*PLACE)
-        return partition is not None and partition.leader is not None
-
-    await cluster.until(leads, what=f"{number} leads", every_s=0.01)
 
 
 async def epochs_without_writes(cluster: SimulatedCluster, client: Client) -> None:
@@ -252,7 +178,7 @@ def _checks_no_epoch(image: Any, partition: Any, wish: Any, *more: Any) -> None:
 SCENARIOS = {
     "last in sync dies": lambda seed: play(seed, last_in_sync_dies),
     "late change of the ISR": lambda seed: play(seed, late_change_of_the_isr),
-    "epochs without writes": lambda seed: play(seed, epochs_without_writes, min_isr=2),
+    "epochs without writes": lambda seed: play(seed, epochs_without_writes, configs={"min.insync.replicas": "2"}),
 }
 PLANTS = [
     (
@@ -272,7 +198,7 @@ PLANTS = [
             _Draft,
             "_may_lead",
             lambda self, it: self._acceptable(it),
-            rule="a leader holds all that was committed",
+            rule=IN_SYNC_HOLD,
             seeds=1,
         ),
         SCENARIOS["last in sync dies"],
@@ -283,7 +209,7 @@ PLANTS = [
             decide_alter_partition,
             "_check",
             _checks_no_epoch,
-            rule="a leader holds all that was committed",
+            rule=IN_SYNC_HOLD,
             seeds=1,
         ),
         SCENARIOS["late change of the ISR"],

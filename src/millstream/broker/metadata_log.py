@@ -122,6 +122,9 @@ class MetadataLog:
 
     def start(self) -> None:
         """Enter the quorum. Alone in it, this node leads a new epoch when the call returns."""
+        if self.log.recovery_point < self.log.end_offset:
+            # A killed process leaves what it wrote, not necessarily on disk: no fetch may speak for it before it is.
+            self._request_flush()
         self.step(Started())
 
     @property

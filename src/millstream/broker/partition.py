@@ -155,6 +155,11 @@ class Partition:
             raise self._not_leading()
 
     @property
+    def waits_for_disk(self) -> bool:
+        """Whether what this leader acknowledges is on disk first."""
+        return self._durability is not None
+
+    @property
     def leader_epoch(self) -> int:
         if self.leader is not None:
             return self.leader.epoch

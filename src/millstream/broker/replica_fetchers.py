@@ -119,13 +119,18 @@ class _Pending(NamedTuple):
 class _Followed:
     """One partition of a fetcher."""
 
-    __slots__ = ("failures", "follower", "partition", "retry")
+    __slots__ = ("failures", "follower", "partition", "retry", "syncing")
 
     def __init__(self, partition: Partition, follower: PartitionFollower) -> None:
         self.partition = partition
         self.follower = follower
         self.failures = 0
         self.retry: asyncio.TimerHandle | None = None
+        self.syncing: asyncio.Task[None] | None = None
+
+    @property
+    def is_left_out(self) -> bool:
+        return self.retry is not None or self.syncing is not None
 
 
 class _Fetcher:
@@ -155,8 +160,18 @@ class _Fetcher:
 
     def add(self, partition: Partition, follower: PartitionFollower) -> None:
         key = (partition.topic_id, partition.index)
-        self._followed[key] = _Followed(partition, follower)
-        self._tell(key)
+        followed = self._followed[key] = _Followed(partition, follower)
+        if self._logs.waits_for_sync(partition):
+            # What a killed process left, or what it wrote as the leader: no fetch may speak for it before it is synced.
+            followed.syncing = self._loop.create_task(self._tell_when_synced(key, followed))
+        else:
+            self._tell(key)
+
+    async def _tell_when_synced(self, key: Key, followed: _Followed) -> None:
+        await self._node.durability.sync(followed.partition)
+        followed.syncing = None
+        if self._followed.get(key) is followed:
+            self._tell(key)
 
     def remove(self, partition: Partition) -> None:
         key = (partition.topic_id, partition.index)
@@ -179,7 +194,8 @@ class _Fetcher:
             if followed.retry is not None:
                 followed.retry.cancel()
         self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
+        syncing = [followed.syncing for followed in self._followed.values() if followed.syncing is not None]
+        await asyncio.gather(self._task, *syncing, return_exceptions=True)
         self._abandon()
 
     def _tell(self, key: Key) -> None:
@@ -271,7 +287,7 @@ class _Fetcher:
         wanted, forgotten = {}, []
         for key in keys:
             followed = self._followed.get(key)
-            if followed is None or followed.retry is not None:
+            if followed is None or followed.is_left_out:
                 forgotten.append(key)
             else:
                 log = followed.partition.log

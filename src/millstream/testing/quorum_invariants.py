@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from millstream.protocol.errors import BrokerError
+from millstream.protocol.uuid import ZERO_UUID
 from millstream.records.reading import each_batch
 from millstream.testing.violations import Violation
 
 if TYPE_CHECKING:
+    from millstream.broker.controller_node import ControllerNode
+    from millstream.broker.metadata_log import MetadataLog
+    from millstream.broker.metadata_snapshot import SnapshotId
     from millstream.broker.node import Node
     from millstream.metadata.image import MetadataImage
     from millstream.testing.simulated_node import SimulatedNode
@@ -24,6 +28,8 @@ class _Seen:
     boot: int
     high_watermark: int = 0
     checked_to: int = 0
+    begins: tuple[int, SnapshotId | None] = (0, None)
+    """Where its log starts, and its oldest snapshot."""
     image: MetadataImage | None = None
     state: tuple[object, ...] | None = None
 
@@ -40,6 +46,8 @@ class QuorumInvariants:
         self._epochs: dict[int, int] = {}
         self._votes: dict[tuple[int, int, int], int] = {}
         self._images: dict[int, MetadataImage] = {}
+        self._held: dict[int, ControllerNode] = {}
+        """By machine: the controller that ran there last. What it had on disk outlives it."""
         self.images_compared = 0
 
     def look(self, at: SimulatedNode, node: Node) -> None:
@@ -60,6 +68,10 @@ class QuorumInvariants:
         if not controller.log.has_failed and not at.stopped_midway:
             # Else it may be in an epoch that it could not write down, and that nobody will hear of: it goes down.
             self._roles(at, quorum)
+            self._begins(at, controller.log, seen)
+        self._held[at.id] = controller
+        if quorum.leads and quorum.high_watermark > seen.high_watermark:
+            self._majority(at, controller)
         self._log(at, controller.log, quorum.high_watermark, seen)
         if controller.image is not seen.image:
             self._image(at, controller.image, seen)
@@ -80,6 +92,34 @@ class QuorumInvariants:
             first = self.leaders.setdefault(epoch, at.id)
             if first != at.id:
                 raise Violation("an epoch has one leader", f"{at.host} and node {first} lead epoch {epoch}")
+
+    def _majority(self, at: SimulatedNode, leader: ControllerNode) -> None:
+        """What is on a disk counts; and logs that agree on an offset's epoch agree on all before it."""
+        quorum, mark = leader.log.quorum, leader.log.quorum.high_watermark
+        epoch = leader.log.log.epochs.epoch_of(mark - 1)
+        holders = []
+        for voter in quorum.voters:
+            held = self._held.get(voter.id)
+            if held is None or voter.directory_id not in (ZERO_UUID, held.config.directory_id):
+                continue
+            log = held.log.log
+            if log.recovery_point >= mark and (log.start_offset >= mark or log.epochs.epoch_of(mark - 1) == epoch):
+                holders.append(voter.id)
+        if len(holders) < quorum.voters.majority:
+            what = f"{at.host} has committed up to {mark}, which of {quorum.voters.ids()} only {holders} hold on disk"
+            raise Violation("a majority holds what is committed", what)
+
+    def _begins(self, at: SimulatedNode, metadata_log: MetadataLog, seen: _Seen) -> None:
+        files = metadata_log.files
+        start, oldest = files.log.start_offset, files.snapshots[0] if files.snapshots else None
+        if seen.begins == (start, oldest):
+            return
+        seen.begins = (start, oldest)
+        if start > 0 and (oldest is None or oldest.end_offset != start):
+            what = f"the log on {at.host} starts at {start}, its oldest snapshot is {oldest}"
+            raise Violation("a snapshot begins where the log starts", what)
+        if oldest is not None and not at.disk.exists(f"{files.directory}/{oldest.file_name}"):
+            raise Violation("a snapshot begins where the log starts", f"{oldest} is not on the disk of {at.host}")
 
     def _log(self, at: SimulatedNode, metadata_log: object, mark: int, seen: _Seen) -> None:
         log = metadata_log.log  # type: ignore[attr-defined]
@@ -105,10 +145,13 @@ class QuorumInvariants:
         if before is not None and image.offset < before.offset:
             raise Violation("images go forward", f"{at.host} went from {before.offset} to {image.offset}")
         known = self._images.setdefault(image.offset, image)
-        if known is not image:
+        # Before the first record there is nothing to agree on but what formatting wrote.
+        if known is not image and image.offset >= 0:
             self.images_compared += 1
-            if known.topics.by_name != image.topics.by_name or known.brokers != image.brokers:
-                raise Violation("images of one offset are equal", f"{at.host} differs at {image.offset}")
+            if known != image:
+                differ = [name for name in image.__struct_fields__ if getattr(known, name) != getattr(image, name)]
+                what = f"{at.host} differs at {image.offset} in {', '.join(differ)}"
+                raise Violation("images of one offset are equal", what)
         if before is not None and before.topics is image.topics:
             return
         for topic in image.topics.by_name.values():

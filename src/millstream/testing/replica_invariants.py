@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from millstream.metadata.image import EMPTY_IMAGE
 from millstream.protocol.errors import BrokerError
 from millstream.records.reading import each_batch
 from millstream.testing.violations import Violation
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from millstream.broker.node import Node
     from millstream.broker.partition import Partition
     from millstream.log.log import Log
+    from millstream.metadata.image import MetadataImage
     from millstream.protocol.uuid import Uuid
     from millstream.testing.simulated_node import SimulatedNode
 
     Key = tuple[Uuid, int]
 
 _READ_BYTES = 1 << 20
+IN_SYNC_HOLD = "every in-sync replica holds what is committed"
 
 
 class Entry(NamedTuple):
@@ -47,6 +50,8 @@ class Ledger:
     """By epoch: who led it."""
     ends: dict[int, int] = field(default_factory=dict)
     """By epoch: how far its leader has committed."""
+    synced: bool = False
+    """Whether the last leader that committed something counts only what is on disk."""
 
     def end_before(self, epoch: int) -> int:
         """How far the leaders of earlier epochs have committed. Later ones may have gone on already when a leader that
@@ -71,10 +76,15 @@ class ReplicaInvariants:
 
     def __init__(self) -> None:
         self.ledgers: dict[Key, Ledger] = {}
+        self._image: MetadataImage = EMPTY_IMAGE
+        """The newest that any node has committed: its ISRs are the true ones, whatever a leader believes."""
         self._seen: dict[tuple[int, Key], _Seen] = {}
         self._looked_at: dict[Partition, tuple[object, int, int]] = {}
 
     def look(self, at: SimulatedNode, node: Node) -> None:
+        controller = getattr(node, "controller", None)
+        if controller is not None and controller.image.offset > self._image.offset:
+            self._isrs_changed(controller.image)
         for partition in self._changed(node):
             # A leader whose files fail still counts what its followers acknowledge, and may write the mark down.
             if partition.log.closed or (partition.log.is_offline and partition.leader is None):
@@ -142,12 +152,51 @@ class ReplicaInvariants:
             what = f"{_name(at, partition)} follows with {mark}, where {ledger.end} is committed"
             raise Violation("a follower knows no higher mark than its leaders", what)
         self._compare(at, partition, ledger, begin, min(mark, ledger.end), "committed records stay as they are")
+        if partition.leader is not None and mark > begin:
+            self._in_sync_hold(at, partition, mark)
         if mark > ledger.end:
             for base, entry in _batches(log, max(ledger.end, log.start_offset), mark):
                 ledger.entries[base] = entry
             ledger.end = mark
+            ledger.synced = partition.leader is not None and partition.waits_for_disk
             ledger.ends[seen.epoch] = mark
         seen.checked_to = mark
+
+    def _in_sync_hold(self, at: SimulatedNode, leader: Partition, mark: int) -> None:
+        """Every member of the ISR, and every eligible leader, holds what this leader takes for committed."""
+        state = self._image.topics.partition(leader.topic_id, leader.index)
+        if state is None or leader.log.is_offline:
+            return
+        key, synced = (leader.topic_id, leader.index), leader.waits_for_disk
+        epoch = leader.log.epochs.epoch_of(mark - 1)
+        for member in (*state.isr, *state.elr):
+            held = self._seen.get((member, key))
+            if held is None:
+                raise Violation(IN_SYNC_HOLD, f"{_name(at, leader)} has committed {mark}, and {member} has no log")
+            log = held.partition.log
+            end = _held(log, synced=synced)
+            if end < mark or (log.start_offset < mark and log.epochs.epoch_of(mark - 1) != epoch):
+                what = f"{_name(at, leader)} has committed {mark} in epoch {epoch}, {member} holds {end} of it"
+                raise Violation(IN_SYNC_HOLD, f"{what} ({'on disk' if synced else 'in its log'})")
+
+    def _isrs_changed(self, image: MetadataImage) -> None:
+        """Who comes into an ISR holds all that was committed until then."""
+        before, self._image = self._image, image
+        for topic in image.topics.by_id.values() if image.topics is not before.topics else ():
+            old = before.topics.by_id.get(topic.id)
+            if old is topic:
+                continue
+            for index, partition in topic.partitions.items():
+                then = None if old is None else old.partitions.get(index)
+                if then is None or then.isr == partition.isr:
+                    continue
+                ledger = self._ledger((topic.id, index))
+                for member in partition.isr:
+                    held = self._seen.get((member, (topic.id, index)))
+                    end = 0 if held is None else _held(held.partition.log, synced=ledger.synced)
+                    if member not in then.isr and end < ledger.end:
+                        what = f"{member} came into the ISR of {topic.name}-{index}, where {ledger.end} is committed"
+                        raise Violation(IN_SYNC_HOLD, f"{what}, and holds {end}")
 
     def _compare(
         self, at: SimulatedNode, partition: Partition, ledger: Ledger, begin: int, end: int, rule: str
@@ -198,6 +247,11 @@ def _batches(log: Log, begin: int, end: int) -> Iterator[tuple[int, Entry]]:
             position = max(position, header.next_offset)
         if position == before:
             return
+
+
+def _held(log: Log, *, synced: bool) -> int:
+    """How far a replica's log speaks for it."""
+    return log.recovery_point if synced else log.end_offset
 
 
 def _name(at: SimulatedNode, partition: Partition) -> str:
