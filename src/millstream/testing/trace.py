@@ -26,11 +26,12 @@ class Trace:
         self._last: deque[str] = deque(maxlen=LAST_EVENTS)
         self._time = loop.time
         self._unhashed: list[str] = []
+        self._stamped_s, self._stamp_text = -1.0, ""
         self._hash = blake2b(digest_size=16)
         self._aloud = aloud
 
     def note(self, place: str, event: str) -> None:
-        line = f"{self._time():.6f} {place}: {event}"
+        line = f"{self._stamp()} {place}: {event}"
         self.events += 1
         self._unhashed.append(line)
         if len(self._unhashed) >= _HASHED_TOGETHER:
@@ -39,13 +40,20 @@ class Trace:
         if self._aloud:
             sys.stderr.write(line + "\n")
 
+    def _stamp(self) -> str:
+        """The time in words. Much happens in one moment, and writing down a number takes longer than the rest."""
+        now_s = self._time()
+        if now_s != self._stamped_s:
+            self._stamped_s, self._stamp_text = now_s, f"{now_s:.6f}"
+        return self._stamp_text
+
     def _catch_up(self) -> None:
         self._hash.update("".join(self._unhashed).encode())
         self._unhashed.clear()
 
     def remark(self, text: str) -> None:
         """Something worth reading that is no event of its own."""
-        self._last.append(f"{self._time():.6f} {text}")
+        self._last.append(f"{self._stamp()} {text}")
         if self._aloud:
             sys.stderr.write(self._last[-1] + "\n")
 
