@@ -66,6 +66,8 @@ CLASSIC: Mapping[str, object] = {"session.timeout.ms": 6_000, "heartbeat.interva
 class Workload:
     """All clients of one run."""
 
+    topics: Mapping[str, Mapping[str, str]] = TOPICS
+
     def __init__(
         self,
         bootstrap: str,
@@ -88,16 +90,20 @@ class Workload:
         self._errors: list[BaseException] = []
         self._threads = [
             threading.Thread(target=self._guarded, args=(work, name), name=name, daemon=True)
-            for work, name in [
-                (self._write, "w0"),
-                (self._copy, "c0"),
-                (self._copy, "c1"),
-                (self._exchange, "x0"),
-                (self._exchange, "x1"),
-                (self._keep_a_table, "t0"),
-                (self._ask_for_ends, "a0"),
-                *((self._read, name) for name in self._readers),
-            ]
+            for work, name in self._clients()
+        ]
+
+    def _clients(self) -> list[tuple[Callable[[str], None], str]]:
+        """What each client does, and its name."""
+        return [
+            (self._write, "w0"),
+            (self._copy, "c0"),
+            (self._copy, "c1"),
+            (self._exchange, "x0"),
+            (self._exchange, "x1"),
+            (self._keep_a_table, "t0"),
+            (self._ask_for_ends, "a0"),
+            *((self._read, name) for name in self._readers),
         ]
 
     def start(self) -> None:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from tests.cluster_chaos.faults import FAULTS
 from tests.cluster_chaos.links import Namespaces, entering
-from tests.cluster_chaos.processes import NODES
+from tests.cluster_chaos.processes import APACHE_KAFKA, MILLSTREAM, NODES
 from tests.cluster_chaos.relays import Relays
-from tests.cluster_chaos.scenario import Plan, run
+from tests.cluster_chaos.scenario import LOADS, Plan, run
 from tests.support.requirements import everything_required
 
 INSIDE = "MILLSTREAM_CHAOS_INSIDE"
@@ -30,6 +30,11 @@ def main() -> int:
     parser.add_argument(
         "--links", choices=("namespaces", "relays"), default=None, help="namespaces where they are allowed"
     )
+    parser.add_argument("--load", choices=tuple(LOADS), default="light", help="which clients work")
+    parser.add_argument("--nodes", type=int, choices=(3, 5), default=len(NODES))
+    parser.add_argument(
+        "--against", choices=(MILLSTREAM, APACHE_KAFKA), default=MILLSTREAM, help="whose brokers are broken"
+    )
     parser.add_argument("--directory", type=Path, default=None, help="kept afterwards; a temporary one if not given")
     options = parser.parse_args()
     kind = "relays" if options.links == "relays" else _enter()
@@ -43,11 +48,12 @@ def main() -> int:
             return 1
         faults = [each for each in faults if each not in NEEDS_NAMESPACES]
         print(f"left out, as only namespaces can do it: {', '.join(NEEDS_NAMESPACES)}", flush=True)
-    plan = Plan(seed, faults, options.minutes)
+    plan = Plan(seed, faults, options.minutes, options.load, NODES[: options.nodes], options.against)
     with tempfile.TemporaryDirectory(prefix="millstream-chaos-") as folder:
-        links = Namespaces(NODES) if kind == "namespaces" else Relays(NODES)
+        links = Namespaces(plan.nodes) if kind == "namespaces" else Relays(plan.nodes)
         print(
-            f"replay: python -m tests.cluster_chaos --seed {seed} --faults {','.join(faults)} --links {kind}",
+            f"replay: python -m tests.cluster_chaos --seed {seed} --faults {','.join(faults)} --links {kind} "
+            f"--load {plan.load} --nodes {len(plan.nodes)} --against {plan.software}",
             flush=True,
         )
         print(run(plan, options.directory or Path(folder), links, keep=options.directory is not None), flush=True)

@@ -102,6 +102,31 @@ def isolate_from_nodes(scene: Scene) -> None:
     scene.works_on()
 
 
+def isolate_sole_leader(scene: Scene) -> None:
+    """One node leads all that is written, and is cut off from the other nodes: its clients reach it still."""
+    victim = scene.random.choice(list(scene.cluster.nodes))
+    _let_lead_all(scene, victim)
+    before = {place: wait_until(lambda: newest(scene.cluster, place), "a partition") for place in PLACES}  # noqa: B023
+    scene.say(f"node {victim}, which leads everything, is cut off from the other nodes")
+    scene.take(victim)
+    scene.cut([victim], scene.cluster.others(victim))
+    for place, standing in before.items():
+        scene.another_leads(place, standing)
+    scene.works_on()
+
+
+def _let_lead_all(scene: Scene, number: int) -> None:
+    """The node becomes the preferred leader of all partitions that clients write to, and leads them soon."""
+    targets = {}
+    for place in PLACES:
+        seen = wait_until(lambda: newest(scene.cluster, place), "a partition", within_s=NOTICED_S)  # noqa: B023
+        others = [replica for replica in seen.replicas if replica != number]
+        targets[place] = [number, *others[: len(seen.replicas) - 1]]
+    reassign(scene.cluster, targets)
+    wait_until(lambda: not moving(scene.cluster), "the moves to end", within_s=NOTICED_S)
+    wait_until(lambda: scene.leaders() == {number}, f"{number} to lead everything", within_s=NOTICED_S, every_s=0.2)
+
+
 def isolate_controller(scene: Scene) -> None:
     """The active controller, cut off from the other nodes and not from clients; if it can be, it leads as well."""
     before = scene.controller()
@@ -331,6 +356,7 @@ FAULTS: dict[str, Callable[[Scene], None]] = {
     "stop": stop_and_continue,
     "isolate": isolate,
     "isolate-from-nodes": isolate_from_nodes,
+    "isolate-sole-leader": isolate_sole_leader,
     "isolate-controller": isolate_controller,
     "one-way": one_way,
     "split": split,

@@ -1,5 +1,8 @@
 """A few `millstream broker` processes, each a broker and a controller; the first three are the quorum's voters.
 
+They can be processes of Apache Kafka's instead, in the same places, with the same config and on directories that we
+have formatted: what clients can't do there, they need not do here.
+
 The quorum is dynamic (KIP-853): the others follow it, and can be made voters. Time-outs are short, so that a cluster
 notices in seconds what takes it half a minute otherwise.
 """
@@ -18,6 +21,8 @@ from typing import TYPE_CHECKING
 from millstream.broker.formatting import FormatPlan, format_node
 from millstream.protocol.uuid import Uuid
 from millstream.runtime.real import RealPorts
+from tests.support.apache_kafka import QUICK_START, java_command
+from tests.support.ports import answers_api_versions
 from tests.support.requirements import PROJECT_ROOT
 from tests.support.waiting import wait_until
 
@@ -27,6 +32,7 @@ if TYPE_CHECKING:
 
     from tests.cluster_chaos.links import Links, Listens
 
+MILLSTREAM, APACHE_KAFKA = "millstream", "apache-kafka"
 NODES = (1, 2, 3, 4, 5)
 FIRST_VOTERS = (1, 2, 3)
 SETTINGS = {
@@ -46,6 +52,14 @@ SETTINGS = {
     # Leaders go home between faults, so that every fault meets a cluster in the same state.
     "leader.imbalance.check.interval.seconds": "2",
 }
+# What Apache Kafka has to be given beside: our defaults are `default.replication.factor` and `min.insync.replicas`.
+JAVA_SETTINGS = {
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "transaction.state.log.min.isr": "2",
+    "group.consumer.heartbeat.interval.ms": "5000",
+}
+JAVA_HEAP = ("-Xmx512m", "-Xms256m")
 START_S = 90.0
 
 
@@ -89,16 +103,18 @@ class ChaosNode:
         assert self.process is None, f"node {self.id} runs already"
         self.starts += 1
         path = os.pathsep.join(filter(None, (str(PROJECT_ROOT / "src"), os.environ.get("PYTHONPATH", ""))))
-        command = [sys.executable, "-m", "millstream.cli.main", "broker", str(self.directory / "server.properties")]
         with self.output.open("wb") as output, self.log.open("ab") as log:
             self.process = self.links.launch(
                 self.id,
-                command,
+                [*self._program(), str(self.directory / "server.properties")],
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=log,
                 env=os.environ | {"PYTHONPATH": path},
             )
+
+    def _program(self) -> list[str]:
+        return [sys.executable, "-m", "millstream.cli.main", "broker"]
 
     def until_ready(self) -> None:
         wait_until(self._is_ready, f"node {self.id} to be ready", within_s=START_S, every_s=0.02)
@@ -107,6 +123,9 @@ class ChaosNode:
         assert self.process is not None
         if (code := self.process.poll()) is not None:
             raise AssertionError(f"node {self.id} ended with {code}:\n{self.log.read_text(errors='replace')[-3000:]}")
+        return self._says_ready()
+
+    def _says_ready(self) -> bool:
         return self.output.read_text(errors="replace").startswith("ready: ")
 
     def start(self) -> None:
@@ -153,6 +172,20 @@ class ChaosNode:
             raise AssertionError(f"node {self.id} did not stop in order") from None
 
 
+class JavaNode(ChaosNode):
+    """A node of Apache Kafka's."""
+
+    def _program(self) -> list[str]:
+        return java_command("kafka.Kafka", jvm_options=(*JAVA_HEAP, *QUICK_START))
+
+    def _says_ready(self) -> bool:
+        host, _, port = self.where.told.rpartition(":")
+        return answers_api_versions(host, int(port))
+
+
+KINDS = {MILLSTREAM: ChaosNode, APACHE_KAFKA: JavaNode}
+
+
 @dataclass
 class ChaosCluster:
     """All nodes. `away` are those that nobody should ask now: a fault has them."""
@@ -162,6 +195,7 @@ class ChaosCluster:
     seed: int
     numbers: tuple[int, ...] = NODES
     settings: Mapping[str, str] = field(default_factory=dict)
+    software: str = MILLSTREAM
     nodes: dict[int, ChaosNode] = field(default_factory=dict)
     away: set[int] = field(default_factory=set)
     cluster_id: str = ""
@@ -173,7 +207,7 @@ class ChaosCluster:
         ids = {node: Uuid(b"\x40" + dice.randbytes(15)) for node in FIRST_VOTERS}
         voters = ",".join(f"{node}@{self.links.controller_listener(node).told}:{ids[node]}" for node in FIRST_VOTERS)
         for number in self.numbers:
-            node = self.nodes[number] = ChaosNode(number, self.directory / f"node-{number}", self.links)
+            node = self.nodes[number] = KINDS[self.software](number, self.directory / f"node-{number}", self.links)
             node.directory.mkdir(parents=True)
             self.links.own_disk(node.data)
             self._format(node, self._properties(node), voters)
@@ -182,6 +216,7 @@ class ChaosCluster:
         broker, controller = node.where, self.links.controller_listener(node.id)
         properties = {
             **SETTINGS,
+            **(JAVA_SETTINGS if self.software == APACHE_KAFKA else {}),
             **self.settings,
             "node.id": str(node.id),
             "log.dirs": str(node.data),
@@ -206,6 +241,11 @@ class ChaosCluster:
             ),
         )
         self.directory_ids[node.id] = next(iter(storage.directory_ids.values()))
+
+    @property
+    def good_codes(self) -> set[int]:
+        """How a node ends that was asked to: a JVM by the signal's own code."""
+        return {0} if self.software == MILLSTREAM else {128 + signal.SIGTERM}
 
     @property
     def bootstrap_servers(self) -> str:

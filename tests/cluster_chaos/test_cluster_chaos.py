@@ -39,6 +39,12 @@ def chaos(*arguments: str) -> str:
     return told
 
 
+def test_a_heavy_load_is_copied_to_the_last_record() -> None:
+    """Eight transactional and ten idempotent producers, four copiers of both group protocols; one node is killed."""
+    told = chaos("--load", "heavy", "--nodes", "3", "--faults", "kill").splitlines()
+    assert told[-1].endswith("no anomaly")
+
+
 def test_clients_lose_nothing_whatever_breaks(capsys: pytest.CaptureFixture[str]) -> None:
     told = chaos().splitlines()
     with capsys.disabled():

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PYTEST = ("-m", "pytest", "-q")
+# What three nodes bear, without a partition of the network in which librdkafka's transactions wait for its end.
+LOAD_FAULTS = "kill,stop,rolling-restart,lose-controller"
 
 
 class Part(NamedTuple):
@@ -49,6 +51,19 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
             ("-m", "tests.cluster_chaos", "--minutes", f"{options.chaos:g}", "--seed", str(options.seed)),
             {},
         ),
+        "load": Part(
+            f"tests/cluster_chaos under a heavy load: three processes, {options.load:g} minutes, seed {options.seed}",
+            (
+                *("-m", "tests.cluster_chaos", "--load", "heavy", "--nodes", "3", "--faults", LOAD_FAULTS),
+                *("--minutes", f"{options.load:g}", "--seed", str(options.seed)),
+            ),
+            {},
+        ),
+        "groups": Part(
+            "a hundred new groups under that load",
+            ("-m", "tests.cluster_chaos.fresh_groups", "--groups", "100", "--together", "100", "--early"),
+            {},
+        ),
         "large": Part(
             "300 brokers and 10,000 partitions, simulated",
             ("-m", "tests.sim.large_cluster"),
@@ -77,7 +92,19 @@ def parts(options: argparse.Namespace) -> dict[str, Part]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.soak", description="The long runs.")
-    names = ("properties", "fuzz", "kills", "cluster", "large", "crashes", "simulation", "spark", "guarantees")
+    names = (
+        "properties",
+        "fuzz",
+        "kills",
+        "cluster",
+        "load",
+        "groups",
+        "large",
+        "crashes",
+        "simulation",
+        "spark",
+        "guarantees",
+    )
     parser.add_argument("--only", action="append", choices=names, help="this part (repeatable)")
     parser.add_argument("--minutes", type=float, default=10, help="of fuzzing")
     parser.add_argument(
@@ -85,6 +112,7 @@ def main() -> int:
     )
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--chaos", type=float, default=30, help="minutes of faults on a cluster of processes")
+    parser.add_argument("--load", type=float, default=10, help="minutes of faults under a heavy load")
     parser.add_argument("--seeds", type=int, default=20, help="of each simulated crash")
     parser.add_argument("--simulate", type=float, default=120, help="minutes of simulation")
     parser.add_argument("tests", nargs="*", default=["tests"], help="where the properties are")
