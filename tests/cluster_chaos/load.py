@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 TRANSACTIONAL, IDEMPOTENT, COPIERS = 8, 10, 2
 PROTOCOLS: dict[str, Mapping[str, object]] = {"classic": CLASSIC, "consumer": {"group.protocol": "consumer"}}
 COPIES = tuple(f"chaos-copy-{protocol}" for protocol in PROTOCOLS)
+TOPICS: Mapping[str, Mapping[str, str]] = {topic: {} for topic in (INPUT, *COPIES)}
 TRANSACTION_RECORDS = 8
 COPIED_AT_ONCE = 50
 # Who writes waits for who copies, or the end of a run would be spent on copying.
@@ -64,7 +65,7 @@ COPIER_DEBUG = {"debug": debug, "log_level": 7} if (debug := os.environ.get("MIL
 class Load(Workload):
     """See the module's docstring."""
 
-    topics = {topic: {} for topic in (INPUT, *COPIES)}
+    topics: Mapping[str, Mapping[str, str]] = TOPICS
 
     def __init__(self, bootstrap: str, *, options: Mapping[str, object] | None = None) -> None:
         self._copied: Counter[str] = Counter()
