@@ -14,7 +14,7 @@ import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * Reads a topic of `count` records from its beginning with all partitions assigned, with as many consumers side by
- * side as it is told; prints records per second of all of them, until the last one has read everything.
+ * side as the last argument says; prints records per second of all of them, until the last one has read everything.
  */
 public class AssignedConsumer implements Callable<Long> {
     private final String servers;

@@ -17,8 +17,8 @@ import org.apache.kafka.streams.kstream.TimeWindows;
 import org.apache.kafka.streams.kstream.WindowedSerdes;
 
 /**
- * The topologies of streams_topologies.py in Kafka Streams, exactly once, as many threads as it is told, everything
- * else at its defaults: stores in RocksDB, its cache, a commit every 100 ms.
+ * The topologies of streams_topologies.py in Kafka Streams, exactly once, with as many threads as the arguments say,
+ * everything else at its defaults: stores in RocksDB, its cache, a commit every 100 ms.
  *
  * <p>KafkaStreamsRival servers topology applicationId stateDirectory threads source target [other source]. Prints
  * "running" when it is, and runs until its standard input ends.

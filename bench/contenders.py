@@ -83,5 +83,7 @@ def topic(broker: RunningBroker, partitions: int = 6) -> Iterator[str]:
         (answer,) = client.call(CreateTopicsRequest(topics=[wanted], timeout_ms=60_000), 5).topics
         assert answer.error_code == ErrorCode.NONE, answer
         wait_for_leaders(client, name, partitions)
-        yield name
+    yield name
+    # Another connection: a broker ends one that was idle for ten minutes, and rows may take longer.
+    with RawClient.of(broker, timeout_s=120) as client:
         client.call(DeleteTopicsRequest(topics=[DeleteTopicState(name=name, topic_id=ZERO_UUID)], timeout_ms=60_000), 6)
