@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from bench.session import Session
 
-OURS, THEIRS = "millstream", "kafka"
+# Spark's own connector in a session with the settings that ours has, and in one that nothing was set for.
+OURS, THEIRS, THEIRS_BY_DEFAULT = "millstream", "kafka", "kafka-by-default"
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """Streams on Spark against the two streaming libraries that Python has, Faust and Quix Streams.
 
 The same work from the same broker on the same machine: keep the clicks that cost something, count them by user in
-windows of a minute, write the counts. Each of them runs as many workers as there are cores, at its defaults (at least
+windows of a minute, write the counts that have changed: ours with each micro-batch, Faust once a second, Quix Streams
+when a window has closed. Each of them runs as many workers as there are cores, at its defaults (at least
 once; ours is exactly once), and is given fewer records than we are, so that each takes about as long. All are started
 before there is anything to do, and have the records written to them at once. Their time is that from the first record
 that a worker takes to the last; ours begins with the first that is written, and ends when all results are committed.

@@ -71,6 +71,20 @@ def raw_10kb(session: Session, name: str) -> Figures:
     return _raw(session, name, 10_000)
 
 
+def raw_single(session: Session, name: str) -> Figures:
+    """What a request with one record costs a broker, whatever the client takes."""
+    broker = session.broker(name)
+    batch, _ = raw_producer.prebuilt_batch(1)
+    count = session.amount(100_000, 5_000)
+    with contenders.topic(broker) as topic:
+        frames = raw_producer.request_frames(topic, batch, 6)
+        raw_producer.send_over_and_over(broker, frames, count // 2)  # to be warm
+        cpu_before = cpu_seconds(broker.pid)
+        took_s = raw_producer.send_over_and_over(broker, frames, count)
+        cpu_s = cpu_seconds(broker.pid) - cpu_before
+    return {"requests/s": count / took_s, "broker CPU us": cpu_s / count * 1e6}
+
+
 def consume(session: Session, name: str) -> Figures:
     broker = session.broker(name)
     count = session.amount(5_000_000, 200_000)
@@ -128,6 +142,13 @@ ROWS = (
         "raw socket, prebuilt 10 KB batches, 8 in flight",
         raw_10kb,
         (Bar("records/s", "records/s", ratio_at_least=2.0, at_least=1_000_000),),
+    ),
+    Row(
+        "raw-single",
+        "raw socket, requests of one record, 8 in flight: the broker's processor time for one of them",
+        raw_single,
+        (Bar("broker CPU us", "us"), Bar("requests/s", "requests/s")),
+        contenders=ALL,
     ),
     Row(
         "consume",
