@@ -175,6 +175,8 @@ class Workload:
                 **{"enable.idempotence": True, "linger.ms": 2, "message.timeout.ms": 60_000, **PRODUCER_PATIENCE}
             )
         )
+        # A compacted topic refuses records without a key. They go apart, since a batch is refused as a whole.
+        without_keys = Producer(self._config(**{"enable.idempotence": False, "acks": "all", **PRODUCER_PATIENCE}))
         dice = Random(name)
         number = 0
         while not self._stop.is_set():
@@ -192,7 +194,13 @@ class Workload:
                     on_delivery=self._delivered(value, place, key=key, deletes=deletes),
                 )
             producer.poll(0.01)
+            if number % 50 == 0:
+                value = f"{name}-without-key-{number}"
+                noting = self._delivered(value, place, idempotent=False)
+                without_keys.produce(place[0], value.encode(), partition=place[1], on_delivery=noting)
+                without_keys.poll(0)
         producer.flush(60)
+        without_keys.flush(60)
 
     def _delivered(
         self,
@@ -202,19 +210,23 @@ class Workload:
         *,
         key: str | None = None,
         deletes: bool = False,
+        idempotent: bool = True,
     ) -> Callable[..., None]:
+        lacks_its_key = place[0] == TABLE and key is None
+
         def note(error: KafkaError | None, message: object) -> None:
             if error is None:
                 outcome, offset = Outcome.OK, message.offset()  # type: ignore[attr-defined]
                 self.acked += place[0] in (INPUT, OUTPUT)
                 self.acked_in[place] += 1
             else:
-                outcome = Outcome.FAILED if error.code() in REFUSED else Outcome.UNKNOWN
+                is_refused = error.code() in REFUSED or (lacks_its_key and error.code() == KafkaError.INVALID_RECORD)
+                outcome = Outcome.FAILED if is_refused else Outcome.UNKNOWN
                 offset = None
-                if error.code() in DAMAGED:
+                if error.code() in DAMAGED and not is_refused:
                     self._errors.append(AssertionError(f"{value} was damaged on its way to {place}: {error}"))
             with self._lock:
-                self.history.sent.append(Sent(value, place, outcome, offset, transaction, key=key, deletes=deletes))
+                self.history.sent.append(Sent(value, place, outcome, offset, transaction, idempotent, key, deletes))
 
         return note
 
@@ -504,6 +516,8 @@ def must_be_fed(history: History) -> None:
         for *_, value in poll.records
     }
     assert any(one is not None and one != other for one, other in reads), "no transaction read what another committed"
+    assert any(sent.outcome is Outcome.FAILED and sent.transaction is None for sent in history.sent)
+    assert {Outcome.OK, Outcome.FAILED} <= set(history.transactions.values())
     assert set(history.stable_ends) == set(PLACES)
     assert {place for place, _ in history.ends} == set(PLACES)
     assert history.committed

@@ -6,14 +6,16 @@ real processes.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 import pytest
 
+from millstream.testing.history import Outcome
 from millstream.testing.simulation import COMPACTED, Plan, simulate
 
 if TYPE_CHECKING:
-    from millstream.testing.history import History
+    from millstream.testing.history import History, Place
 
 
 @pytest.fixture(scope="module")
@@ -52,13 +54,25 @@ def test_keys_are_written_again_deleted_and_compacted(history: History) -> None:
     """NEWEST_VALUE_LOST and DELETED_VALUE_CAME_BACK."""
     assert history.compacted == {COMPACTED}
     assert history.final is not None
-    keyed = [sent for sent in history.sent if sent.place[0] == COMPACTED]
-    assert all(sent.key is not None for sent in keyed)
+    keyed = [sent for sent in history.sent if sent.key is not None]
+    assert {sent.place[0] for sent in keyed} == {COMPACTED}
     standing = {value for _, value in history.final[COMPACTED, 0]}
     gone = [sent for sent in keyed if sent.value not in standing]
     assert len(gone) > len(standing)
     assert any(sent.deletes for sent in gone)
     assert len({sent.key for sent in keyed if sent.value in standing}) > 3
+
+
+def test_some_writes_are_refused_and_some_transactions_aborted(history: History) -> None:
+    """READ_OF_FAILED_WRITE, READ_OF_ABORTED_WRITE and TORN."""
+    assert any(sent.outcome is Outcome.FAILED and sent.transaction is None for sent in history.sent)
+    places: dict[str, set[Place]] = defaultdict(set)
+    for sent in history.sent:
+        if sent.transaction is not None and sent.outcome is Outcome.OK:
+            places[sent.transaction].add(sent.place)
+    for outcome in (Outcome.OK, Outcome.FAILED):
+        ended = [transaction for transaction, how in history.transactions.items() if how is outcome]
+        assert any(len(places[transaction]) > 1 for transaction in ended)
 
 
 def test_groups_and_ends_are_noted(history: History) -> None:

@@ -12,6 +12,8 @@ from millstream.protocol.messages.produce import PartitionProduceData, ProduceRe
 from millstream.testing.violations import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from millstream.client.client import Client
     from millstream.testing.cluster import SimulatedCluster
     from millstream.testing.history import History, Place
@@ -78,8 +80,12 @@ async def produce_once(
     *,
     transactional_id: str | None = None,
     version_max: int = 32767,
+    impossible: Collection[ErrorCode] = DAMAGED,
 ) -> int | None:
-    """One attempt at the leader; the base offset, None for a batch that was there already. Raises ClientError."""
+    """One attempt at the leader; the base offset, None for a batch that was there already. Raises ClientError.
+
+    `impossible` are refusals that no broker has a reason for: the simulation ends with them.
+    """
     topic, partition = place
     found = await client.metadata.topic(topic)
     has_id = any(found.id)
@@ -95,7 +101,7 @@ async def produce_once(
     result = answer.responses[0].partition_responses[0]
     if result.error_code == ErrorCode.DUPLICATE_SEQUENCE_NUMBER:
         return None
-    if result.error_code in DAMAGED:
+    if result.error_code in impossible:
         # Batches of these clients are well-formed, and the network loses connections but never changes a byte.
         what = f"{topic}-{partition} was told {ErrorCode(result.error_code).name}: {result.error_message}"
         raise Violation("what arrives is what was sent", what)

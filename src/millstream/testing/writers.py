@@ -106,6 +106,24 @@ class KeyedWriter(Writer):
     it is from then on, through every compaction.
     """
 
+    async def step(self) -> None:
+        if self.random.random() < 0.1:
+            await self._send_without_key()
+        else:
+            await super().step()
+
+    async def _send_without_key(self) -> None:
+        """A compacted topic takes no record without a key: this one is refused, and must not be read."""
+        value, place = f"{self.name}.{self._number}", self.random.choice(self._places)
+        self._number += 1
+        batch = encode_batch([(None, value.encode(), (), self.client.ports.clock.wall_ms())])
+        outcome, offset = Outcome.OK, None
+        try:
+            offset = await produce_once(self.client, place, batch, impossible=(ErrorCode.CORRUPT_MESSAGE,))
+        except ClientError as error:
+            outcome = Outcome.FAILED if surely_not_written(error) else Outcome.UNKNOWN
+        self.history.sent.append(Sent(value, place, outcome, offset, idempotent=False))
+
     def _draw(self, value: str) -> Drawn:
         key = f"{self.name}/{self._number // WRITES_OF_A_KEY + self.random.randrange(KEYS)}"
         return Drawn(value, key, deletes=self.random.random() < 0.3)
