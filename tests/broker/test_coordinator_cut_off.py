@@ -6,9 +6,11 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from millstream.broker.coordinator import java_hash
 from millstream.broker.handlers.offset_fetch import DOUBT_S
-from millstream.broker.peers import Peers
+from millstream.broker.peers import Peers, PeerUnreachable
 from millstream.broker.touch import Touch
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.client.groups import Committed, commit_offsets
@@ -26,8 +28,6 @@ from millstream.testing.simulation import base_settings
 from millstream.transactions.transaction import State
 
 if TYPE_CHECKING:
-    import pytest
-
     from millstream.testing.simulated_node import SimulatedNode
 
 PLACE = ("written-to", 0)
@@ -151,6 +151,9 @@ async def scenario(cluster: SimulatedCluster) -> None:
     assert leader_by(alone, TRANSACTIONS_TOPIC) == leader_by(alone, PLACE[0]) == alone.id
     elsewhere = cluster.client(options={"bootstrap.servers": ",".join(f"{at.host}:{CLIENT_PORT}" for at in others)})
     await add_partitions(elsewhere, transaction, [PLACE])
+    # A producer that was not acknowledged is hung up on: it would ask this broker who leads, and hear the old answer.
+    with pytest.raises(PeerUnreachable, match="hung up"):
+        await producer.write_outside(alone, 1)
     # By what the old coordinator knows the partition is no part of the transaction, and epoch 9 that of a stranger.
     assert await producer.write(alone) is ErrorCode.NOT_ENOUGH_REPLICAS
     assert await producer.add_with_epoch(alone, 9) is ErrorCode.NOT_COORDINATOR

@@ -37,19 +37,6 @@ if TYPE_CHECKING:
 FSIZE_LIMIT = 64
 
 
-def several_lead(scene: Scene) -> None:
-    """Before anything is broken: no node leads all that clients write to.
-
-    librdkafka 2.16 asks the broker that it spoke to last who leads. If all of its leaders are cut off from the others,
-    and not from it, it is told again and again that they lead, and stands still until the network is whole (75 s and
-    more than 120 s were seen; by reading, brokers of Apache Kafka tell it the same).
-    """
-    while len(scene.leaders()) == 1:
-        scene.say("one node leads everything: replicas move first")
-        move_replicas(scene)
-        scene.mend()
-
-
 def kill(scene: Scene) -> None:
     """Kill -9 of a leader."""
     place, before, victim = scene.a_leader()
@@ -92,12 +79,13 @@ def isolate_from_nodes(scene: Scene) -> None:
     scene.say(f"node {victim.id}, which leads {place}, is cut off from the other nodes")
     scene.take(victim.id)
     scene.cut([victim.id], scene.cluster.others(victim.id))
-    answer = write_to(victim, place)
-    assert answer is not None, (
+    assert newest(scene.cluster, place, [victim.id]) is not None, (
         f"its clients do not reach it, or it does not answer:\n{scene.cluster.last_words([victim.id])}"
     )
+    answer = write_to(victim, place)
     assert answer != ErrorCode.NONE, "it acknowledged what nobody else has"
-    scene.say(f"bites: it answers its clients, with {answer.name}")
+    # It hangs up on producers as soon as it knows that it may have been replaced.
+    scene.say(f"bites: its clients reach it, and hear {'nothing' if answer is None else answer.name}")
     scene.another_leads(place, before)
     scene.works_on()
 
@@ -164,7 +152,7 @@ def one_way(scene: Scene) -> None:
 
 def split(scene: Scene) -> None:
     """Two nodes from three, a leader among the two. They lead nothing then, whatever they led before."""
-    voters, leaders = scene.controller().voters, scene.leaders()
+    voters = scene.controller().voters
     possible = [
         (place, standing, number)
         for place in PLACES
@@ -172,8 +160,6 @@ def split(scene: Scene) -> None:
         for number in scene.cluster.others(standing.leader)
         # The three have to be able to decide: with them is a majority of the voters.
         if 2 * len({standing.leader, number} & set(voters)) < len(voters)
-        # And some leader is with them: see `several_lead`.
-        and leaders - {standing.leader, number}
     ]
     # And to write: with them are two of the partition's replicas, unless that cannot be had.
     writable = [each for each in possible if each[2] not in each[1].replicas]
@@ -356,7 +342,6 @@ FAULTS: dict[str, Callable[[Scene], None]] = {
     "stop": stop_and_continue,
     "isolate": isolate,
     "isolate-from-nodes": isolate_from_nodes,
-    "isolate-sole-leader": isolate_sole_leader,
     "isolate-controller": isolate_controller,
     "one-way": one_way,
     "split": split,
@@ -365,6 +350,8 @@ FAULTS: dict[str, Callable[[Scene], None]] = {
     "full-disk": full_disk,
     "rolling-restart": rolling_restart,
     "lose-controller": lose_controller,
+    # Before replicas move: they spread the leaders again.
+    "isolate-sole-leader": isolate_sole_leader,
     "move": move_replicas,
     "voters": change_voters,
 }

@@ -15,7 +15,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.chaos.reading import PARTITIONS
 from tests.chaos.workload import Workload, judged, must_be_fed, until_compacted
-from tests.cluster_chaos.faults import FAULTS, several_lead
+from tests.cluster_chaos.faults import FAULTS
 from tests.cluster_chaos.load import PROTOCOLS, Load, load_judged
 from tests.cluster_chaos.processes import MILLSTREAM, NODES, ChaosCluster
 from tests.cluster_chaos.scene import WHOLE_S, Scene
@@ -128,8 +128,6 @@ def run(plan: Plan, directory: Path, links: Links, *, keep: bool = False) -> Rep
         workload.start()
         scene.works_on(copied=kind.copies)
         for name in _drawn(plan, scene, began_s):
-            if "sole" not in name:
-                several_lead(scene)
             scene.say(f"== {name}")
             FAULTS[name](scene)
             scene.mend()

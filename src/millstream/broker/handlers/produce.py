@@ -105,7 +105,7 @@ def _append_all(
     if failed:
         _name_leaders(ctx, response)
     if waiting:
-        wait = CommitWait(broker.loop, request.timeout_ms, response, waiting, partial(_name_leaders, ctx))
+        wait = CommitWait(broker.loop, request.timeout_ms, response, waiting, partial(_not_acknowledged, ctx))
         return wait.deferred
     return response
 
@@ -255,6 +255,25 @@ def _transactional_batches(request: ProduceRequest, ctx: Context) -> Iterator[Ba
 
 def _topic_key(topic: TopicProduceData, ctx: Context) -> str | Uuid:
     return topic.topic_id if ctx.version >= TOPIC_IDS_SINCE else topic.name
+
+
+def _not_acknowledged(ctx: Context, response: ProduceResponse) -> None:
+    """What was appended was not committed in time: hang up where this broker may have been replaced, or say so.
+
+    A leader that is cut off from the cluster, and not from its clients, names itself when they ask who leads.
+    librdkafka asks the broker that answered it last: where that leader has all of its partitions, it would hear nothing
+    else until the network is whole. Without the connection it asks another broker. (Apache Kafka handles one request of
+    a connection at a time: there the requests behind the first one outlast the client's patience, and it hangs up.)
+    """
+    timed_out = any(
+        answer.error_code == ErrorCode.REQUEST_TIMED_OUT
+        for topic in response.responses
+        for answer in topic.partition_responses
+    )
+    if timed_out and not ctx.broker.membership.is_in_touch:
+        ctx.connection.cut_off("a Produce timed out, and another broker may lead by now")
+    else:
+        _name_leaders(ctx, response)
 
 
 def _name_leaders(ctx: Context, response: ProduceResponse) -> None:
