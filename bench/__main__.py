@@ -104,8 +104,13 @@ def main() -> int:
 def _documents(arguments: argparse.Namespace) -> int:
     results = cited.load()
     if arguments.cite:
-        print("cited:", ", ".join(cited.cite(results, json.loads(arguments.cite.read_text()))))
+        try:
+            names = cited.cite(results, json.loads(arguments.cite.read_text()))
+        except cited.Uncitable as reason:
+            print(f"not cited: {reason}", file=sys.stderr)
+            return 2
         cited.save(results)
+        print("cited:", ", ".join(names))
     if arguments.cite or arguments.write_docs:
         cited.DOCUMENT.write_text(cited.rewritten(cited.DOCUMENT.read_text(), TABLES, results))
     off = cited.off(cited.DOCUMENT.read_text(), TABLES, results)

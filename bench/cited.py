@@ -28,7 +28,13 @@ CITED = PROJECT_ROOT / "bench" / "cited.json"
 DOCUMENT = PROJECT_ROOT / "docs" / "performance.md"
 _TABLE = re.compile(r"(<!-- table: ([\w-]+) -->\n)(.*?)(<!-- end of table -->\n)", re.DOTALL)
 OUTCOMES = {True: "holds", False: "**missed**", None: "open"}
+# What a machine has by itself that does nothing.
+LOAD_MAX = 0.5
 Cited = dict[str, dict[str, Any]]
+
+
+class Uncitable(ValueError):
+    """A run whose figures say nothing."""
 
 
 def load(path: Path = CITED) -> Cited:
@@ -40,7 +46,11 @@ def load(path: Path = CITED) -> Cited:
 def cite(cited: Cited, results: Mapping[str, Any]) -> list[str]:
     """Take over the rows of a run, the file that `python -m bench` wrote; their names."""
     if results["scale"] != 1.0:
-        raise ValueError(f"a run at {results['scale']:g} of its size is nothing to cite")
+        raise Uncitable(f"a run at {results['scale']:g} of its size is nothing to cite")
+    if results["load_before"] > LOAD_MAX:
+        raise Uncitable(f"the machine had a load of {results['load_before']:.2f} before it began: others were at work")
+    if results["commit"].endswith("-dirty"):
+        raise Uncitable(f"what was measured is in no commit: {results['commit']}")
     source = {name: results[name] for name in ("at", "commit", "machine", "load_before")}
     for name, rounds in results["rounds"].items():
         cited[name] = {"source": source, "rounds": rounds}

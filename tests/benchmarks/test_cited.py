@@ -109,10 +109,12 @@ def test_a_bar_is_open_while_a_part_is_missing_and_missed_as_soon_as_a_part_is()
     assert "| **missed** |" in cited.render([SPEED], without_limit)
 
 
-@pytest.mark.parametrize("scale", [0.0, 0.1])
-def test_a_small_run_cannot_be_cited(scale: float) -> None:
-    with pytest.raises(ValueError, match="nothing to cite"):
-        cited.cite({}, RESULTS | {"scale": scale})
+@pytest.mark.parametrize("off", [{"scale": 0.0}, {"scale": 0.1}, {"load_before": 3.0}, {"commit": "3e83e6d-dirty"}])
+def test_a_small_run_a_busy_machine_and_a_state_of_no_commit_cannot_be_cited(off: dict[str, Any]) -> None:
+    found: cited.Cited = {}
+    with pytest.raises(cited.Uncitable):
+        cited.cite(found, RESULTS | off)
+    assert found == {}
 
 
 def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
