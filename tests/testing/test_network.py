@@ -67,6 +67,39 @@ def test_bytes_arrive_in_order() -> None:
     run(scenario)
 
 
+def test_what_coincides_arrives_in_one_turn_of_the_loop() -> None:
+    def meetings(share: float) -> int:
+        """How many of 200 deliveries to two machines come in a turn in which the other one hears something, too."""
+        loop = VirtualLoop()
+        heard: dict[str, list[int]] = {"one": [], "other": []}
+
+        class Listener(asyncio.Protocol):
+            def __init__(self, host: str) -> None:
+                self._host = host
+
+            def data_received(self, data: bytes) -> None:
+                heard[self._host].append(loop.turns)
+
+        async def main() -> None:
+            network = SimulatedNetwork(loop, Random(1))
+            network.coinciding_share = share
+            transports = []
+            for host in heard:
+                await network.at(host).listen(lambda host=host: Listener(host), host, 9092)
+                transport, _ = await network.at("here").connect(asyncio.Protocol, host, 9092)
+                transports.append(transport)
+            for _ in range(200):
+                for transport in transports:
+                    transport.write(b"x")
+                await asyncio.sleep(0.1)
+
+        loop.run(main())
+        return len(set(heard["one"]) & set(heard["other"]))
+
+    assert meetings(0.0) < 5
+    assert meetings(1.0) > 100
+
+
 def test_a_blocked_link_holds_back_one_direction_only() -> None:
     async def scenario(world: World) -> None:
         await world.connect()

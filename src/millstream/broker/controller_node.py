@@ -238,9 +238,12 @@ class ControllerNode:
         return decision.response
 
     def _to_decide_on(self) -> MetadataImage:
-        if not self.config.unclean_elections:
-            return self._latest
-        return msgspec.structs.replace(self._latest, unclean_elections=True)
+        latest, offset = self._latest, self.log.end_offset - 1
+        unclean = self.config.unclean_elections
+        if latest.offset == offset and not unclean:
+            return latest
+        # The quorum's own records take offsets, too; and a broker's epoch is the offset at which it is registered.
+        return msgspec.structs.replace(latest, offset=offset, unclean_elections=unclean)
 
     async def committed_to(self, offset: int) -> None:
         """Wait until the record at `offset`, which this node has appended, is committed."""

@@ -76,7 +76,9 @@ class SimulatedCluster:
         self.loop = VirtualLoop()
         self.loop.set_exception_handler(self._unhandled)
         self.trace = Trace(self.loop, aloud=aloud)
-        self.network = SimulatedNetwork(self.loop, self.random_for("network"), self.trace)
+        self.network = SimulatedNetwork(
+            self.loop, self.random_for("network"), self.trace, self.random_for("coincidences")
+        )
         self.cluster_id = str(Uuid(b"\x40" + self.random_for("cluster id").randbytes(15)))
         self.checkers: list[Callable[[SimulatedNode, Node], None]] = []
         """Called after every turn of the loop for each node that has run in it."""

@@ -148,8 +148,7 @@ class SimulatedTransport(asyncio.Transport):
 
     def _schedule_arrival(self) -> None:
         loop = self._network.loop
-        arrival_s = loop.time() + self._network.delay_s(self.peer.host, self.host)
-        self._last_arrival_s = max(self._last_arrival_s, arrival_s)
+        self._last_arrival_s = max(self._last_arrival_s, self._network.arrival_s(self.peer.host, self.host))
         loop.call_at(self._last_arrival_s, self._arrives, context=KERNEL)
 
     def _arrives(self) -> None:

@@ -12,6 +12,8 @@ import asyncio
 import errno
 from typing import TYPE_CHECKING
 
+from millstream.quorum.voters import STATIC
+
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
     from millstream.testing.simulated_node import SimulatedNode
 
 HOUR_MS = 3_600_000
+# So many voters have a majority left when one of them has nothing.
+MAJORITY_OF_OTHERS = 3
 
 
 class Nemesis:
@@ -52,6 +56,7 @@ class Nemesis:
             "power": self._power,
             "power-at-step": self._power_at_step,
             "blackout": self._blackout,
+            "lose-disk": self._lose_disk,
             "stop": self._stop_in_order,
             "pause": self._pause,
             "isolate": self._isolate,
@@ -170,6 +175,43 @@ class Nemesis:
         for node in self._cluster.nodes.values():
             await self._for_a_while(5)
             node.boot()
+
+    async def _lose_disk(self) -> None:
+        """A machine comes back with an empty disk, where every other replica and voter has all that it had."""
+        node = self._someone()
+        for _ in range(40):
+            if len(self._at_work) == 1 and self._all_in_sync() and self._can_do_without(node):
+                break
+            await asyncio.sleep(0.5)
+        else:
+            return
+        node.lose_disk()
+        await self._for_a_while(10)
+        node.boot()
+        await self._cluster.until(lambda: self.stopping or self._all_in_sync(), within_s=600)
+
+    def _can_do_without(self, node: SimulatedNode) -> bool:
+        """Whether the quorum loses nothing with this disk.
+
+        A fixed voter cannot tell that it has lost what it voted and acknowledged (in Kafka neither). So all others must
+        hold everything, in an epoch whose leader all of them know. One that stands in the log is another voter from
+        then on, which an administrator would have to replace.
+        """
+        if node.id not in self._cluster.layout.controllers:
+            return len(self._cluster.brokers) > 1
+        logs = [
+            other.serving.controller.log
+            for number in self._cluster.layout.controllers
+            if (other := self._cluster.nodes[number]).serving is not None
+        ]
+        first = logs[0].quorum
+        return len(logs) == len(self._cluster.layout.controllers) >= MAJORITY_OF_OTHERS and all(
+            log.quorum.kraft_version == STATIC
+            and (log.quorum.epoch, log.quorum.leader_id) == (first.epoch, first.leader_id)
+            and log.quorum.leader_id >= 0
+            and log.log.recovery_point == log.end_offset == logs[0].end_offset
+            for log in logs
+        )
 
     async def _stop_in_order(self) -> None:
         node = self._someone()

@@ -12,13 +12,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import errno
+from math import ceil
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 from millstream.testing.connection import KERNEL, SimulatedTransport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
-    from random import Random
     from ssl import SSLContext
 
     from millstream.testing.trace import Trace
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 _DELAY_S_MAX = 0.001
 _SPIKE_S_MAX = 0.03
+# What coincides arrives at a multiple of this: longer than most delays, so that several deliveries meet.
+_MEETING_S = 0.002
 _CONNECT_TIMEOUT_S = 20.0
 # All addresses of a machine; here each has one, its name.
 _EVERYWHERE = ("", "0.0.0.0", "::")  # noqa: S104  # nothing is bound here
@@ -62,7 +65,13 @@ class SimulatedListening:
 class SimulatedNetwork:
     """All machines, their links and their connections."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, random: Random, trace: Trace | None = None) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        random: Random,
+        trace: Trace | None = None,
+        coincidences: Random | None = None,
+    ) -> None:
         self.loop = loop
         self.random = random
         self.listeners: dict[tuple[str, int], SimulatedListening] = {}
@@ -72,6 +81,9 @@ class SimulatedNetwork:
         self._dark: dict[str, None] = {}
         self._extra_delay_s: dict[Link, float] = {}
         self._resets: list[tuple[str, SimulatedTransport]] = []
+        self.coinciding_share = 0.0
+        """How much of what is sent arrives at the next of a few common moments."""
+        self._coincidences = coincidences or Random("coincidences")  # noqa: S311  # a simulation has to repeat
         self._next_port = 10_000
         self._connections = 0
 
@@ -103,6 +115,13 @@ class SimulatedNetwork:
         if self._extra_delay_s:
             delay += self._extra_delay_s.get((source, target), 0.0)
         return delay
+
+    def arrival_s(self, source: str, target: str) -> float:
+        """When something sent now arrives. Some of it meets other deliveries in one turn of the loop."""
+        at_s = self.loop.time() + self.delay_s(source, target)
+        if self.coinciding_share and self._coincidences.random() < self.coinciding_share:
+            at_s = ceil(at_s / _MEETING_S) * _MEETING_S
+        return at_s
 
     def block(self, sources: Iterable[str], targets: Iterable[str], *, one_way: bool = False) -> None:
         """Nothing gets from the first machines to the second ones, and unless `one_way` nothing back. A machine is its

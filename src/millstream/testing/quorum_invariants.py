@@ -43,7 +43,8 @@ class QuorumInvariants:
         """By base offset: (next offset, epoch, checksum) of what the quorum committed."""
         self.committed_end = 0
         self._seen: dict[int, _Seen] = {}
-        self._epochs: dict[int, int] = {}
+        self._epochs: dict[tuple[int, int], int] = {}
+        """By machine and disk: who has lost its disk begins anew."""
         self._votes: dict[tuple[int, int, int], int] = {}
         self._images: dict[int, MetadataImage] = {}
         self._held: dict[int, ControllerNode] = {}
@@ -79,9 +80,10 @@ class QuorumInvariants:
 
     def _roles(self, at: SimulatedNode, quorum: object) -> None:
         epoch: int = quorum.epoch  # type: ignore[attr-defined]
-        if epoch < self._epochs.get(at.id, 0):
-            raise Violation("epochs only grow", f"{at.host} was in epoch {self._epochs[at.id]}, and is in {epoch}")
-        self._epochs[at.id] = epoch
+        before = self._epochs.get((at.id, at.disks), 0)
+        if epoch < before:
+            raise Violation("epochs only grow", f"{at.host} was in epoch {before}, and is in {epoch}")
+        self._epochs[at.id, at.disks] = epoch
         voted: int = quorum.state.voted_id  # type: ignore[attr-defined]
         if voted >= 0:
             # One machine, one vote; a new disk is a new voter.
@@ -105,7 +107,7 @@ class QuorumInvariants:
             log = held.log.log
             if log.recovery_point >= mark and (log.start_offset >= mark or log.epochs.epoch_of(mark - 1) == epoch):
                 holders.append(voter.id)
-        if len(holders) < quorum.voters.majority:
+        if len(holders) < len(quorum.voters) // 2 + 1:
             what = f"{at.host} has committed up to {mark}, which of {quorum.voters.ids()} only {holders} hold on disk"
             raise Violation("a majority holds what is committed", what)
 

@@ -11,8 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from millstream.client.fetch import Fetched
+from millstream.client.reading import batches_from
 from millstream.metadata.image import EMPTY_IMAGE
 from millstream.protocol.errors import BrokerError
+from millstream.protocol.messages.fetch import AbortedTransaction
 from millstream.records.reading import each_batch
 from millstream.testing.violations import Violation
 
@@ -27,8 +30,10 @@ if TYPE_CHECKING:
     from millstream.testing.simulated_node import SimulatedNode
 
     Key = tuple[Uuid, int]
+    Newest = dict[bytes, tuple[int, bytes]]
 
 _READ_BYTES = 1 << 20
+MIN_ISR_HOLD = "min.insync.replicas hold what is committed"
 IN_SYNC_HOLD = "every in-sync replica holds what is committed"
 
 
@@ -50,8 +55,6 @@ class Ledger:
     """By epoch: who led it."""
     ends: dict[int, int] = field(default_factory=dict)
     """By epoch: how far its leader has committed."""
-    synced: bool = False
-    """Whether the last leader that committed something counts only what is on disk."""
 
     def end_before(self, epoch: int) -> int:
         """How far the leaders of earlier epochs have committed. Later ones may have gone on already when a leader that
@@ -80,6 +83,7 @@ class ReplicaInvariants:
         """The newest that any node has committed: its ISRs are the true ones, whatever a leader believes."""
         self._seen: dict[tuple[int, Key], _Seen] = {}
         self._looked_at: dict[Partition, tuple[object, int, int]] = {}
+        self._newest: dict[Key, tuple[str, Newest]] = {}
 
     def look(self, at: SimulatedNode, node: Node) -> None:
         controller = getattr(node, "controller", None)
@@ -158,7 +162,6 @@ class ReplicaInvariants:
             for base, entry in _batches(log, max(ledger.end, log.start_offset), mark):
                 ledger.entries[base] = entry
             ledger.end = mark
-            ledger.synced = partition.leader is not None and partition.waits_for_disk
             ledger.ends[seen.epoch] = mark
         seen.checked_to = mark
 
@@ -169,15 +172,27 @@ class ReplicaInvariants:
             return
         key, synced = (leader.topic_id, leader.index), leader.waits_for_disk
         epoch = leader.log.epochs.epoch_of(mark - 1)
+        need = leader.leader.effective_min_isr if leader.leader is not None else 0
+        holders = [member for member in state.replicas if self._holds(member, key, mark, epoch, synced=synced)]
+        if len(holders) < need:
+            what = f"{_name(at, leader)} has committed {mark}, which {holders} hold, where {need} are required"
+            raise Violation(MIN_ISR_HOLD, what)
         for member in (*state.isr, *state.elr):
             held = self._seen.get((member, key))
             if held is None:
                 raise Violation(IN_SYNC_HOLD, f"{_name(at, leader)} has committed {mark}, and {member} has no log")
-            log = held.partition.log
-            end = _held(log, synced=synced)
-            if end < mark or (log.start_offset < mark and log.epochs.epoch_of(mark - 1) != epoch):
+            if member not in holders:
+                end = _held(held.partition.log, synced=synced)
                 what = f"{_name(at, leader)} has committed {mark} in epoch {epoch}, {member} holds {end} of it"
                 raise Violation(IN_SYNC_HOLD, f"{what} ({'on disk' if synced else 'in its log'})")
+
+    def _holds(self, member: int, key: Key, mark: int, epoch: int | None, *, synced: bool) -> bool:
+        """Logs that agree on an offset's epoch agree on all before it."""
+        held = self._seen.get((member, key))
+        if held is None or _held(held.partition.log, synced=synced) < mark:
+            return False
+        log = held.partition.log
+        return log.start_offset >= mark or log.epochs.epoch_of(mark - 1) == epoch
 
     def _isrs_changed(self, image: MetadataImage) -> None:
         """Who comes into an ISR holds all that was committed until then."""
@@ -193,7 +208,8 @@ class ReplicaInvariants:
                 ledger = self._ledger((topic.id, index))
                 for member in partition.isr:
                     held = self._seen.get((member, (topic.id, index)))
-                    end = 0 if held is None else _held(held.partition.log, synced=ledger.synced)
+                    # Not what is synced: who is elected after a kill has what it wrote, and says nothing of its disk.
+                    end = 0 if held is None else held.partition.log.end_offset
                     if member not in then.isr and end < ledger.end:
                         what = f"{member} came into the ISR of {topic.name}-{index}, where {ledger.end} is committed"
                         raise Violation(IN_SYNC_HOLD, f"{what}, and holds {end}")
@@ -227,6 +243,18 @@ class ReplicaInvariants:
                     )
                 except Violation as violation:
                     yield violation
+                if partition.log.config.compact:
+                    yield from self._compare_newest(at, partition)
+
+    def _compare_newest(self, at: SimulatedNode, partition: Partition) -> Iterator[Violation]:
+        """Each replica compacts on its own, and when it likes: what is left differs, the newest values don't."""
+        newest = newest_values(partition.log)
+        first = self._newest.setdefault((partition.topic_id, partition.index), (at.host, newest))
+        if first[1] != newest:
+            host, other = first
+            differ = sorted(key for key in {**newest, **other} if newest.get(key) != other.get(key))
+            what = f"{_name(at, partition)} and {host} differ in {len(differ)} keys, {differ[0]!r} first"
+            yield Violation("compacted replicas agree on the newest values", what)
 
 
 def _batches(log: Log, begin: int, end: int) -> Iterator[tuple[int, Entry]]:
@@ -247,6 +275,32 @@ def _batches(log: Log, begin: int, end: int) -> Iterator[tuple[int, Entry]]:
             position = max(position, header.next_offset)
         if position == before:
             return
+
+
+def newest_values(log: Log) -> Newest:
+    """By key: (offset, value) of the newest committed record that deletes nothing."""
+    begin, end = log.start_offset, log.last_stable_offset
+    data = b"".join(_all_bytes(log, begin, end))
+    aborted = tuple(
+        AbortedTransaction(producer_id=producer_id, first_offset=offset)
+        for producer_id, offset in log.aborted_transactions(begin, end)
+    )
+    found: Newest = {}
+    for batch in batches_from(Fetched("", 0, memoryview(data), end, end, begin, aborted), begin, read_committed=True):
+        for record in batch.records:
+            key = bytes(record.key or b"")
+            found.pop(key, None)
+            if record.value is not None:
+                found[key] = (record.offset, bytes(record.value))
+    return found
+
+
+def _all_bytes(log: Log, begin: int, end: int) -> Iterator[bytes]:
+    position = begin
+    while position < end and (data := log.read(position, _READ_BYTES, end, at_least_one_batch=True)):
+        yield data
+        for _, header in each_batch(data):
+            position = max(position, header.next_offset)
 
 
 def _held(log: Log, *, synced: bool) -> int:

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 TOPICS = {"orders": 3, "payments": 2}
 COMPACTED = "accounts"
 COMPACTED_SETTINGS = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0", "internal.segment.bytes": "1024"}
+# Of deliveries that meet others in one turn of the loop: none, some, most.
+COINCIDING_SHARES = (0.0, 0.1, 0.6)
 WORK = ("write", "read", "transact", "exchange", "compact", "group", "consumer-group", "administrate")
 
 
@@ -135,6 +137,7 @@ class _Simulation:
             settings={**base_settings(plan.nodes), **drawn, **plan.settings},
             aloud=plan.aloud,
         )
+        self.cluster.network.coinciding_share = dice(plan.seed, "coinciding share").choice(COINCIDING_SHARES)
         settings = self.cluster.nodes[1].settings
         self.quorum = QuorumInvariants()
         self.replicas = ReplicaInvariants()
@@ -198,6 +201,7 @@ class _Simulation:
         await self._until_in_sync()
         late = await self._until_decided()
         await self._final_read()
+        await self.cluster.until(self._all_know_the_mark, within_s=60, what="all replicas know how far it is committed")
         self._judge(await existing_topics(self.workers[0]) if self.workers else {})
         if late is not None:
             raise late
@@ -346,6 +350,16 @@ class _Simulation:
             for partition in node.serving.partitions if node.serving else ():
                 log = partition.log
                 if partition.leader is not None and not log.last_stable_offset == log.high_watermark == log.end_offset:
+                    return False
+        return True
+
+    def _all_know_the_mark(self) -> bool:
+        """A follower hears of the high watermark with its next answer."""
+        marks: dict[tuple[str, int], int] = {}
+        for node in self.cluster.serving:
+            for partition in node.serving.partitions if node.serving else ():
+                mark = partition.log.high_watermark
+                if marks.setdefault((partition.topic, partition.index), mark) != mark:
                     return False
         return True
 
