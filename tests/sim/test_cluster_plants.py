@@ -10,12 +10,15 @@ from millstream.broker import metadata_log
 from millstream.broker.controller_node import ControllerNode
 from millstream.broker.handlers import produce
 from millstream.broker.partition import Partition
+from millstream.log.compaction_keys import NewestOffsets, fold
 from millstream.log.directory import LogDirectory
 from millstream.log.log import Log
 from millstream.log.producers import ProducerStates
 from millstream.protocol.uuid import METADATA_TOPIC_ID
 from millstream.testing.checking import Kind
-from millstream.testing.simulation import Plan, simulate
+from millstream.testing.replica_invariants import IN_SYNC_HOLD
+from millstream.testing.simulation import Plan, draws_compaction, simulate
+from millstream.transactions import ending
 from tests.sim.planting import Plant, must_be_found, replaces
 
 HARSH = ("kill", "kill-some", "isolate", "isolate-from-nodes", "one-way", "pair", "pause", "power")
@@ -36,6 +39,7 @@ def run(work: tuple[str, ...], faults: tuple[str, ...] = HARSH, seconds: float =
 
 WRITE = ("write", "read")
 RIGHT_OPEN = LogDirectory.open_or_create
+RIGHT_MARKERS = ending._markers_of
 RIGHT_TARGETS = Log.sync_targets
 
 
@@ -52,6 +56,20 @@ def _opens_with_everything_committed(self: LogDirectory, *arguments: Any) -> Log
 def _syncs_no_partition(self: Log) -> list[Any]:
     targets = RIGHT_TARGETS(self)
     return targets if self.topic_id == METADATA_TOPIC_ID else []
+
+
+def _commits_whatever_was_asked(prepared: Any) -> Any:
+    return RIGHT_MARKERS(prepared)._replace(committed=True)
+
+
+def _replaces_the_newest_itself(self: NewestOffsets, key: bytes, offset: int) -> bool:
+    return self._offsets.get(fold(key), -1) >= offset
+
+
+def compacting(simulation: Any) -> Any:
+    """The same by seeds that draw a compacted topic."""
+    seeds = [seed for seed in range(100) if draws_compaction(seed)]
+    return lambda number: simulation(seeds[number])
 
 
 CUT_OFF = ("isolate-from-nodes", "one-way", "split")
@@ -108,7 +126,7 @@ PLANTS = [
             Log,
             "sync_targets",
             _syncs_no_partition,
-            rule="a leader holds all that was committed",
+            rule=IN_SYNC_HOLD,
             seeds=3,
         ),
         run(WRITE, ("blackout",), **SYNCED),
@@ -156,6 +174,28 @@ PLANTS = [
             seeds=4,
         ),
         run(("transact", "read"), ()),
+    ),
+    (
+        replaces(
+            "the markers of aborted transactions say commit",
+            ending,
+            "_markers_of",
+            _commits_whatever_was_asked,
+            rule=Kind.READ_OF_ABORTED_WRITE,
+            seeds=2,
+        ),
+        run(("transact", "read"), (), 10),
+    ),
+    (
+        replaces(
+            "compaction drops the newest value of a key",
+            NewestOffsets,
+            "replaced",
+            _replaces_the_newest_itself,
+            rule=Kind.NEWEST_VALUE_LOST,
+            seeds=2,
+        ),
+        compacting(run(("write", "compact"), (), 20)),
     ),
 ]
 
