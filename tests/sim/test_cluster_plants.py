@@ -17,7 +17,7 @@ from millstream.log.producers import ProducerStates
 from millstream.protocol.uuid import METADATA_TOPIC_ID
 from millstream.testing.checking import Kind
 from millstream.testing.replica_invariants import IN_SYNC_HOLD
-from millstream.testing.simulation import Plan, draws_compaction, simulate
+from millstream.testing.simulation import Plan, simulate
 from millstream.transactions import ending
 from tests.sim.planting import Plant, must_be_found, replaces
 
@@ -64,12 +64,6 @@ def _commits_whatever_was_asked(prepared: Any) -> Any:
 
 def _replaces_the_newest_itself(self: NewestOffsets, key: bytes, offset: int) -> bool:
     return self._offsets.get(fold(key), -1) >= offset
-
-
-def compacting(simulation: Any) -> Any:
-    """The same by seeds that draw a compacted topic."""
-    seeds = [seed for seed in range(100) if draws_compaction(seed)]
-    return lambda number: simulation(seeds[number])
 
 
 CUT_OFF = ("isolate-from-nodes", "one-way", "split")
@@ -195,7 +189,7 @@ PLANTS = [
             rule=Kind.NEWEST_VALUE_LOST,
             seeds=2,
         ),
-        compacting(run(("write", "compact"), (), 20)),
+        run(("write", "compact"), (), 20),
     ),
 ]
 

@@ -61,8 +61,8 @@ class QuorumInvariants:
         quorum = controller.log.quorum
         # All that is judged by below, the log's end included. Mostly nothing of it has changed.
         state = (
-            quorum.state, quorum.role, quorum.high_watermark, controller.log.log.end_offset,
-            controller.log.has_failed, at.stopped_midway,
+            quorum.state, quorum.role, quorum.high_watermark, controller.log.log.start_offset,
+            controller.log.log.end_offset, controller.log.has_failed, at.stopped_midway,
         )  # fmt: skip
         if state == seen.state and controller.image is seen.image:
             return
