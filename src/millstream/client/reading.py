@@ -61,7 +61,8 @@ def visible_batches(
             while aborted and aborted[0].first_offset <= header.last_offset:
                 hidden[aborted.pop(0).producer_id] = True
         if header.is_control:
-            if read_committed and control_record(buffer, position).type == ABORT:
+            # Compaction may leave a marker's batch without the marker, for what it says of its producer.
+            if read_committed and header.count and control_record(buffer, position).type == ABORT:
                 hidden.pop(header.producer_id, None)
             continue
         if header.next_offset <= offset or (header.is_transactional and header.producer_id in hidden):

@@ -47,7 +47,9 @@ class Administrator(Worker):
 
     async def step(self) -> None:
         kinds = [self._create, self._delete, self._reassign, self._elect]
-        kinds.append(self._change_voters if self._is_dynamic else self._upgrade_quorum)
+        # A voter in the log whose disk was lost never votes again: who takes another one out then has no majority.
+        if all(self.cluster.nodes[number].disks == 1 for number in self.cluster.layout.controllers):
+            kinds.append(self._change_voters if self._is_dynamic else self._upgrade_quorum)
         await self.random.choice(kinds)()
 
     async def _create(self) -> None:
