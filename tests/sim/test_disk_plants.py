@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from millstream.broker.metadata_log import MetadataLog
-from millstream.broker.replica_fetchers import _Fetcher, _Followed
+from millstream.broker.replica_fetchers import _Fetcher
 from millstream.client.admin.topics import NewTopic, create_topics
 from millstream.quorum.events import Started
 from millstream.testing.replica_invariants import IN_SYNC_HOLD
@@ -84,12 +84,6 @@ def _starts_without_a_flush(self: MetadataLog) -> None:
     self.step(Started())
 
 
-def _follows_without_a_sync(self: Any, partition: Any, follower: Any) -> None:
-    key = (partition.topic_id, partition.index)
-    self._followed[key] = _Followed(partition, follower)
-    self._tell(key)
-
-
 SCENARIOS = {
     "voter": lambda seed: play(seed, voter_is_killed_before_its_fsync, apart=False),
     "leader": lambda seed: play(seed, leader_follows_before_its_fsync, millstream_acks_fsync="true"),
@@ -110,8 +104,8 @@ PLANTS = [
         replaces(
             "a former leader speaks for what it has not synced",
             _Fetcher,
-            "add",
-            _follows_without_a_sync,
+            "_must_sync_first",
+            lambda *_: False,
             rule=IN_SYNC_HOLD,
             seeds=1,
         ),

@@ -160,12 +160,18 @@ class _Fetcher:
 
     def add(self, partition: Partition, follower: PartitionFollower) -> None:
         key = (partition.topic_id, partition.index)
-        followed = self._followed[key] = _Followed(partition, follower)
-        if self._logs.waits_for_sync(partition):
-            # What a killed process left, or what it wrote as the leader: no fetch may speak for it before it is synced.
-            followed.syncing = self._loop.create_task(self._tell_when_synced(key, followed))
-        else:
-            self._tell(key)
+        self._followed[key] = _Followed(partition, follower)
+        self._tell(key)
+
+    def _must_sync_first(self, key: Key, followed: _Followed) -> bool:
+        """Whether a fetch would speak for what is not on disk; then it is synced, and told after that.
+
+        A killed process leaves such records, a time as the leader, and an answer that was not taken to its end.
+        """
+        if not self._logs.waits_for_sync(followed.partition):
+            return False
+        followed.syncing = self._loop.create_task(self._tell_when_synced(key, followed))
+        return True
 
     async def _tell_when_synced(self, key: Key, followed: _Followed) -> None:
         await self._node.durability.sync(followed.partition)
@@ -287,7 +293,7 @@ class _Fetcher:
         wanted, forgotten = {}, []
         for key in keys:
             followed = self._followed.get(key)
-            if followed is None or followed.is_left_out:
+            if followed is None or followed.is_left_out or self._must_sync_first(key, followed):
                 forgotten.append(key)
             else:
                 log = followed.partition.log
