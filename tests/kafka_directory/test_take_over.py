@@ -66,8 +66,25 @@ def write(broker: RunningBroker, round_name: str, compression: str) -> None:
     assert not refused
 
 
+class StandsStill(AssertionError):
+    """The consumer gets nothing, and there is something."""
+
+
 def read(broker: RunningBroker) -> list[list[Record]]:
-    """Every record of every partition: offset, key, value, timestamp."""
+    """Every record of every partition: offset, key, value, timestamp.
+
+    Apache Kafka raises the leader epochs once more right after its start. A consumer of librdkafka's that was assigned
+    just before that stood still for good in one run of hundreds; another one reads. Of Millstream this is not excused.
+    """
+    try:
+        return _read(broker)
+    except StandsStill:
+        if broker.name != ApacheKafka.name:
+            raise
+        return _read(broker)
+
+
+def _read(broker: RunningBroker) -> list[list[Record]]:
     consumer = Consumer(
         {"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader", "enable.auto.commit": False}
     )
@@ -94,7 +111,8 @@ def _read_partition(consumer: Consumer, partition: int) -> list[Record]:
     records: list[Record] = []
     while not records or records[-1][0] < high - 1:
         message = consumer.poll(90)
-        assert message is not None, f"partition {partition} ends at {high}, read {len(records)} records"
+        if message is None:
+            raise StandsStill(f"partition {partition} ends at {high}, read {len(records)} records")
         assert message.error() is None, message.error()
         records.append((message.offset(), message.key(), message.value(), message.timestamp()[1]))
     return records
