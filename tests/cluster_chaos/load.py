@@ -48,6 +48,7 @@ TRANSACTION_RECORDS = 8
 COPIED_AT_ONCE = 50
 # Who writes waits for who copies, or the end of a run would be spent on copying.
 AHEAD_MAX = 2_000
+WAIT_FOR_COPIERS_S = 1.0
 PAUSE_S = 0.02
 END_S = 180.0
 LOOKING_FOR_COORDINATOR = {
@@ -92,11 +93,17 @@ class Load(Workload):
         """`Workload` starts to count here; copies are counted for each group."""
 
     def _written_and_copied(self, count: int) -> None:
-        """So much more is there to be copied; goes on when the copiers are not too far behind."""
+        """So much more is there to be copied; goes on when the copiers are not too far behind, or after a while.
+
+        Copiers may stand still until a dead coordinator is back (librdkafka waits for the one that it knew). Producers
+        have to get on meanwhile: that is what a fault waits for before it is mended.
+        """
         with self._lock:
             self._to_copy += count
-        while self._to_copy - self.copied > AHEAD_MAX and not self._written.wait(PAUSE_S):
-            pass
+        deadline_s = time.monotonic() + WAIT_FOR_COPIERS_S
+        while self._to_copy - self.copied > AHEAD_MAX and time.monotonic() < deadline_s:
+            if self._written.wait(PAUSE_S):
+                return
 
     # --- writing
 
