@@ -210,13 +210,19 @@ def test_an_active_controller_that_cannot_commit_answers_in_time() -> None:
     SimulatedCluster(seed=5, nodes=3, settings=SLOW_TO_RESIGN).run(scenario)
 
 
+def only_survivor(cluster: SimulatedCluster) -> SimulatedNode:
+    """Kill all nodes but one, which is not the active controller."""
+    survivor = next(at for at in cluster.serving if at is not active(cluster))
+    for at in cluster.serving:
+        if at is not survivor:
+            at.kill()
+    return survivor
+
+
 def test_a_broker_answers_in_time_while_no_controller_is_active() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         client = await started(cluster)
-        survivor = next(at for at in cluster.serving if at is not active(cluster))
-        for at in cluster.serving:
-            if at is not survivor:
-                at.kill()
+        survivor = only_survivor(cluster)
         for request in (*each_request(2_500), ListPartitionReassignmentsRequest(timeout_ms=2_500)):
             await assert_times_out(cluster, client, survivor.id, request)
         await assert_times_out(cluster, client, survivor.id, created("again", 12_000))
@@ -228,10 +234,7 @@ def test_a_broker_answers_in_time_while_no_controller_is_active() -> None:
 def test_who_has_more_time_than_clients_wait_is_sent_to_ask_again() -> None:
     async def scenario(cluster: SimulatedCluster) -> None:
         client = await started(cluster)
-        survivor = next(at for at in cluster.serving if at is not active(cluster))
-        for at in cluster.serving:
-            if at is not survivor:
-                at.kill()
+        survivor = only_survivor(cluster)
         began_s = cluster.loop.time()
         response = await client.call(created("new", 60_000), node=survivor.id, timeout_ms=60_000)
         assert error_codes(response) == {ErrorCode.NOT_CONTROLLER}

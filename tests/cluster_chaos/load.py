@@ -59,7 +59,7 @@ LOOKING_FOR_COORDINATOR = {
     KafkaError._TIMED_OUT,
     KafkaError._WAIT_COORD,
 }
-# For whoever has to find out why a copier stands still: e.g. cgrp,consumer,topic,fetch,eos, on standard error.
+# Shows why a copier stands still: e.g. cgrp,consumer,topic,fetch,eos, on standard error.
 COPIER_DEBUG = {"debug": debug, "log_level": 7} if (debug := os.environ.get("MILLSTREAM_COPIER_DEBUG")) else {}
 
 
